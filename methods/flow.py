@@ -134,7 +134,12 @@ class Flow(ArrayMethod, VectorMap):
                     file.write(np.ascontiguousarray(vectors, dtype=np.float32).tobytes())
                     file.flush()
                 rows += len(vectors)
-            return np.memmap(file, dtype=np.float32, mode="r", shape=(rows, encoder.dimension))
+            return np.memmap(
+                file,
+                dtype=np.float32,
+                mode="r",
+                shape=(rows, encoder.dimension),
+            )
 
     def _vectors(self, texts: Sequence[str], **options: Any) -> NDArray[np.float32]:
         x = Method.encode(self, texts, convert_to_tensor=True, **options)

@@ -66,7 +66,12 @@ class LeJEPA(TwoViewMethod):
     Config: ClassVar[type[MethodConfig]] = LeJEPAConfig
 
     def terms(
-        self, z_a: Tensor, z_b: Tensor, heads: nn.Module, batch: Batch, /
+        self,
+        z_a: Tensor,
+        z_b: Tensor,
+        heads: nn.Module,
+        batch: Batch,
+        /,
     ) -> dict[str, Tensor]:
         c: LeJEPAConfig = self.config
         draws = batch.rng.standard_normal((z_a.shape[1], c.slices), dtype="float32")

@@ -337,7 +337,12 @@ class Pretrained(Method):
             file = Path(path) / CONFIG
             settings = {**read_json(file), "prompts": self.prompts.by_key}
             write_atomic(file, json.dumps(settings, indent=2) + "\n")
-        write_settings(Path(path), method=self.name, base_model=self.base_model, config=self.config)
+        write_settings(
+            Path(path),
+            method=self.name,
+            base_model=self.base_model,
+            config=self.config,
+        )
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -391,7 +396,11 @@ def _first(prompts: Any) -> Any:
 
 
 def open_pooled(
-    name: str, pooling: str, *, backend: str = "torch", **options: Any
+    name: str,
+    pooling: str,
+    *,
+    backend: str = "torch",
+    **options: Any,
 ) -> Encoder | ForeignEncoder:
     """Open a model to evaluate: pooled as its own configuration says ("own"), or as a base model with
     that `pooling`.

@@ -65,5 +65,10 @@ class SigLIP(ViewMethod):
         config: SigLIPConfig = self.config
         h_a, h_b = encode_views(encoder, batch, config, max_length=config.train_length)
         scale = heads.log_scale.exp()
-        loss = sigmoid_pairs(heads.mlp(h_a), heads.mlp(h_b), scale=scale, bias=heads.bias)
+        loss = sigmoid_pairs(
+            heads.mlp(h_a),
+            heads.mlp(h_b),
+            scale=scale,
+            bias=heads.bias,
+        )
         return {"loss": loss, "scale": scale.detach(), "bias": heads.bias.detach()}

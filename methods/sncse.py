@@ -152,7 +152,12 @@ class SNCSE(PromptBERT):
         margin = config.margin_weight * bidirectional_margin(
             z_a, z_b, z_n, lower=config.margin_lower, upper=config.margin_upper
         )
-        return {**terms, "loss": terms["loss"] + margin, "contrast": contrast, "margin": margin}
+        return {
+            **terms,
+            "loss": terms["loss"] + margin,
+            "contrast": contrast,
+            "margin": margin,
+        }
 
     def _negations(self, encoder: Encoder, batch: Batch) -> list[list[int]]:
         """Return the token rows of the soft negatives, in the second template."""

@@ -127,7 +127,14 @@ class Static(ArrayMethod):
 
         tokenizer, matrix = self._require_fit()
         kind = "sentence_transformers.models.StaticEmbedding"
-        modules = [{"idx": 0, "name": "0", "path": MODULE, "type": kind}]
+        modules = [
+            {
+                "idx": 0,
+                "name": "0",
+                "path": MODULE,
+                "type": kind,
+            }
+        ]
         # The prompt, one blank, is what `encode` puts before a text as well.
         settings = {
             "prompts": {"blank": " "},

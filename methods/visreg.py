@@ -68,7 +68,12 @@ class VISReg(TwoViewMethod):
     Config: ClassVar[type[MethodConfig]] = VISRegConfig
 
     def terms(
-        self, z_a: Tensor, z_b: Tensor, heads: nn.Module, batch: Batch, /
+        self,
+        z_a: Tensor,
+        z_b: Tensor,
+        heads: nn.Module,
+        batch: Batch,
+        /,
     ) -> dict[str, Tensor]:
         c: VISRegConfig = self.config
         draws = batch.rng.standard_normal((z_a.shape[1], c.slices), dtype="float32")

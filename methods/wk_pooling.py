@@ -127,7 +127,12 @@ def wk_vectors(
     # Where no token changes over layers, all have the same weight.
     weights = torch.where(total > 0, weights, kept / kept.sum(1, keepdim=True))
 
-    out = torch.zeros(len(mask), tokens.shape[2], dtype=tokens.dtype, device=tokens.device)
+    out = torch.zeros(
+        len(mask),
+        tokens.shape[2],
+        dtype=tokens.dtype,
+        device=tokens.device,
+    )
     return out.index_add(0, sentence, vectors * weights[kept].unsqueeze(1)).float()
 
 

@@ -52,11 +52,23 @@ def tune_rows(
         stored = run_trials(study, space, workdir, settings, where="--tune", quiet=quiet, **options)
         rows.append(_describe_search(entry.label, **_result(stored, budget, workdir)))
     assert budget.steps is not None
-    return Tuning(trials=budget.trials, steps=budget.steps, seeds=budget.seeds, rows=tuple(rows))
+    return Tuning(
+        trials=budget.trials,
+        steps=budget.steps,
+        seeds=budget.seeds,
+        rows=tuple(rows),
+    )
 
 
 def _describe_search(row: str, **found: Any) -> TunedRow:
-    nothing = {"study": "", "trials": 0, "runs": 0, "seconds": 0.0, "values": {}, "reason": ""}
+    nothing = {
+        "study": "",
+        "trials": 0,
+        "runs": 0,
+        "seconds": 0.0,
+        "values": {},
+        "reason": "",
+    }
     return TunedRow(row=row, label=f"{row} · tuned", **{**nothing, **found})
 
 
@@ -144,7 +156,12 @@ def _result(stored: optuna.Study, budget: Budget, workdir: Path) -> dict[str, An
         if (record := RunFolder(workdir, run).read()) is not None:
             records.append(record)
     seconds = sum(r.cost.get(key, 0.0) for r in records for key in ("train_seconds", "dev_seconds"))
-    found = {"study": stored.study_name, "trials": len(mine), "runs": len(runs), "seconds": seconds}
+    found = {
+        "study": stored.study_name,
+        "trials": len(mine),
+        "runs": len(runs),
+        "seconds": seconds,
+    }
     if best := next((t for t in best_trials(stored) if t in mine), None):
         return {**found, "values": dict(best.params)}
     return {

@@ -97,7 +97,12 @@ def join_vectors(u: Tensor, v: Tensor, parts: Sequence[str]) -> Tensor:
     table 6.
     """
     check_rows(u, v)
-    made = {"u": u, "v": v, "|u-v|": (u - v).abs(), "u*v": u * v}
+    made = {
+        "u": u,
+        "v": v,
+        "|u-v|": (u - v).abs(),
+        "u*v": u * v,
+    }
     return torch.cat([made[part] for part in parts], dim=1)
 
 

@@ -25,7 +25,13 @@ def adamw(
     sqrt(0.001) = 3.2 times as long as with it. The optimiser is PyTorch's own: its moments, still
     zero, get a long past.
     """
-    optimizer = torch.optim.AdamW(groups, lr=learning_rate, betas=(0.9, 0.999), eps=eps, fused=True)
+    optimizer = torch.optim.AdamW(
+        groups,
+        lr=learning_rate,
+        betas=(0.9, 0.999),
+        eps=eps,
+        fused=True,
+    )
     if not bias_correction:
         for group in optimizer.param_groups:
             for p in group["params"]:

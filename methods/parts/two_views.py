@@ -120,7 +120,12 @@ class TwoViewMethod(ViewMethod):
 
     @abstractmethod
     def terms(
-        self, z_a: Tensor, z_b: Tensor, heads: nn.Module, batch: Batch, /
+        self,
+        z_a: Tensor,
+        z_b: Tensor,
+        heads: nn.Module,
+        batch: Batch,
+        /,
     ) -> dict[str, Tensor]:
         """Return the loss of the projections (n, d) of both views as "loss", and its summands by
         name.

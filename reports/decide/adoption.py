@@ -175,7 +175,11 @@ def examples_needed(
 
 
 def count_needed(
-    wanted: float, critical: float, by_seeds: float, by_examples: float, count: int
+    wanted: float,
+    critical: float,
+    by_seeds: float,
+    by_examples: float,
+    count: int,
 ) -> int | None:
     """Return the number of examples with which a true difference is found in 80 % of cases, rounded
     up to two digits.
@@ -210,7 +214,11 @@ def _as_percent(value: float) -> float | None:
 
 def _as_points(d: Difference) -> dict[str, float]:
     e = d.estimate
-    return {"difference": 100 * e.value, "low": 100 * e.low, "high": 100 * e.high}
+    return {
+        "difference": 100 * e.value,
+        "low": 100 * e.low,
+        "high": 100 * e.high,
+    }
 
 
 def _in_words(d: Difference) -> str:

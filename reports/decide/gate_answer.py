@@ -147,7 +147,13 @@ def _history_file(found: WithReport | Source, history: str | Path) -> Path:
     return folder / HISTORY
 
 
-def _decide(question: Question, a: ResultRow, b: ResultRow, most: int, file: Path) -> Answer:
+def _decide(
+    question: Question,
+    a: ResultRow,
+    b: ResultRow,
+    most: int,
+    file: Path,
+) -> Answer:
     """Judge candidate `a` against baseline `b`, and write a new look to the history."""
     significance = question.significance.of_two(a, b)
     target = question.target

@@ -159,7 +159,11 @@ def _designs_of(question: Question) -> list[PowerDesign]:
 
 
 def _of_two(
-    question: Question, first: str, second: str, base_model: str, difference: float | None
+    question: Question,
+    first: str,
+    second: str,
+    base_model: str,
+    difference: float | None,
 ) -> Answer:
     """Return what these two rows allow, by their own spread."""
     block, a, b = rank_two(question, first, second, base_model)

@@ -111,7 +111,10 @@ def _describe_unknown(comparison: RecordedResults, on: str, known: Sequence[str]
 
 
 def two_rows_of(
-    rows: Sequence[AnyRow], first: str, second: str, base_model: str = ""
+    rows: Sequence[AnyRow],
+    first: str,
+    second: str,
+    base_model: str = "",
 ) -> tuple[AnyRow, AnyRow]:
     """The rows of two labels.
 

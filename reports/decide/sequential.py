@@ -82,7 +82,11 @@ def _state(block: Ranking, row: ResultRow, most: int, equivalence: float) -> str
 
 
 def _chance_of_decision(
-    block: Ranking, leader: ResultRow, row: ResultRow, most: int, equivalence: float
+    block: Ranking,
+    leader: ResultRow,
+    row: ResultRow,
+    most: int,
+    equivalence: float,
 ) -> float:
     """How likely two rows are found different, or alike, once both have all seeds that may come.
 

@@ -120,7 +120,11 @@ def _leave_out_overlap(read: RecordedResults, on: str) -> tuple[RecordedResults,
 
 
 def _two(
-    question: Question, first: str, second: str, base_model: str, equivalence: float
+    question: Question,
+    first: str,
+    second: str,
+    base_model: str,
+    equivalence: float,
 ) -> Answer:
     block, a, b = rank_two(question, first, second, base_model)
     data = _as_json(block, a, b, judge_two(question, block, a, b), equivalence)
@@ -128,7 +132,10 @@ def _two(
 
 
 def rank_two(
-    question: Question, first: str, second: str, base_model: str
+    question: Question,
+    first: str,
+    second: str,
+    base_model: str,
 ) -> tuple[Ranking, ResultRow, ResultRow]:
     """Return two rows by their labels, and the rows that they are compared with.
 
@@ -267,7 +274,11 @@ def _align(titles: Sequence[str], rows: Sequence[TableRow]) -> list[str]:
 
 
 def _paragraph(
-    block: Ranking, a: ResultRow, b: ResultRow, d: Difference, equivalence: float
+    block: Ranking,
+    a: ResultRow,
+    b: ResultRow,
+    d: Difference,
+    equivalence: float,
 ) -> str:
     """Return what a reader may quote."""
     if not d.judged:
@@ -303,7 +314,11 @@ def _describe_unjudged(block: Ranking, a: ResultRow, b: ResultRow, d: Difference
 
 
 def _describe_verdict(
-    block: Ranking, a: ResultRow, b: ResultRow, d: Difference, equivalence: float
+    block: Ranking,
+    a: ResultRow,
+    b: ResultRow,
+    d: Difference,
+    equivalence: float,
 ) -> str:
     """Return which row is better, the start of a sentence."""
     title = name_target(block.significance.results, block.target)
@@ -382,7 +397,11 @@ def _plan_as_json(block: Ranking, a: ResultRow, b: ResultRow) -> dict[str, Any]:
 
 
 def _as_json(
-    block: Ranking, a: ResultRow, b: ResultRow, d: Difference, equivalence: float
+    block: Ranking,
+    a: ResultRow,
+    b: ResultRow,
+    d: Difference,
+    equivalence: float,
 ) -> dict[str, Any]:
     """Every number of a verdict; differences in points, with an interval where seeds or examples
     give one.

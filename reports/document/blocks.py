@@ -123,7 +123,12 @@ def add_marks(document: Document) -> Document:
     for section in document.sections:
         sections.append(replace(section, blocks=[_add_mark(block) for block in section.blocks]))
     headline = f"{SENTENCE} {document.headline}".strip()
-    return replace(document, title=f"{document.title} {MARK}", headline=headline, sections=sections)
+    return replace(
+        document,
+        title=f"{document.title} {MARK}",
+        headline=headline,
+        sections=sections,
+    )
 
 
 def _add_mark(block: Block) -> Block:

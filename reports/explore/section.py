@@ -150,7 +150,13 @@ def _slice_table(comparison: RecordedResults, task: ExploredTask) -> Table | Non
     cells = [[name_cell(row)] for row in rows]
     for (rule, name), mask in masks.items():
         columns.append(
-            Column(f"{rule}-{name}", name, f"{mask.sum():,}", group=rule, better="higher")
+            Column(
+                f"{rule}-{name}",
+                name,
+                f"{mask.sum():,}",
+                group=rule,
+                better="higher",
+            )
         )
         examples = ExampleScores(comparison, examples=_restrict(task, mask))
         judge = Significance(comparison, examples=examples, families=len(masks))

@@ -85,7 +85,13 @@ def _look_of(dot: Dot, colour: Any) -> dict[str, Any]:
     return look | {"c": "white" if colour is None else [colour]}
 
 
-def draw_dots(dots: Sequence[Dot], key: str, title: str, caption: str, score: str) -> Figure | None:
+def draw_dots(
+    dots: Sequence[Dot],
+    key: str,
+    title: str,
+    caption: str,
+    score: str,
+) -> Figure | None:
     """The figure; None without a dot. `score`: what the colours show."""
     if not dots:
         return None

@@ -71,7 +71,10 @@ def pool_cosines(runs: Sequence[dict[str, Any]]) -> Cosines:
 
 
 def histograms(
-    comparison: RecordedResults, task: str, source: str, target: Target | None = None
+    comparison: RecordedResults,
+    task: str,
+    source: str,
+    target: Target | None = None,
 ) -> Figure | None:
     """The cosines of the test pairs of a geometry task by gold score (non-contrastive paper,
     figure 4).
@@ -173,7 +176,13 @@ def _draw_ridges(axes: Any, part: Cosines, shades: list[Any]) -> None:
             zorder=layer,
         )
         for colour, width in (("white", 2.6), (INK_ON_LIGHT, 1.2)):
-            axes.plot([mean, mean], [y, y + 0.5], color=colour, linewidth=width, zorder=layer + 0.4)
+            axes.plot(
+                [mean, mean],
+                [y, y + 0.5],
+                color=colour,
+                linewidth=width,
+                zorder=layer + 0.4,
+            )
     axes.grid(axis="y", visible=False)
     axes.tick_params(axis="y", length=0)
     axes.tick_params(labelsize=7.5)

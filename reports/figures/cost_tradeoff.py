@@ -90,7 +90,12 @@ def _draw_points(plot: Any, axes: Any, points: Sequence[Point], front: Sequence[
     axes.set_xscale("symlog", linthresh=min(p.cost for p in points if p.cost > 0))
     plain(axes.xaxis)
     corners = _corners(front, points)
-    axes.plot(*zip(*corners, strict=True), color=COLOURS[0], linewidth=1.4, zorder=1)
+    axes.plot(
+        *zip(*corners, strict=True),
+        color=COLOURS[0],
+        linewidth=1.4,
+        zorder=1,
+    )
     for p in points:
         if p in front:
             colour = COLOURS[0]

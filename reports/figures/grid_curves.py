@@ -101,7 +101,16 @@ def _draw_curve(axes: Any, points: list[tuple[float, Interval]], number: int, la
     y = [found.value for _, found in points]
     errors = [[f.value - f.low for _, f in points], [f.high - f.value for _, f in points]]
     drawn = look(number)
-    axes.errorbar(x, y, yerr=errors, capsize=3, markersize=5, linewidth=1.4, label=label, **drawn)
+    axes.errorbar(
+        x,
+        y,
+        yerr=errors,
+        capsize=3,
+        markersize=5,
+        linewidth=1.4,
+        label=label,
+        **drawn,
+    )
 
 
 def _interval(row: RecordedRow, target: Target) -> Interval | None:

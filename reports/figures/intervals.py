@@ -99,17 +99,38 @@ def name_lines(panels: Sequence[Any], names: Sequence[str]) -> None:
     panels[0].set_ylim(-0.6, len(names) - 0.4)
 
 
-def _draw_row(axes: Any, y: int, row: ResultRow, block: Ranking, *, leading: bool) -> str:
+def _draw_row(
+    axes: Any,
+    y: int,
+    row: ResultRow,
+    block: Ranking,
+    *,
+    leading: bool,
+) -> str:
     """Draw the mean of a row, in points, with its interval; the same in words."""
     colour = COLOURS[0] if leading else MUTED
     mean = block.mean(row)
     if row not in block.judged:
-        axes.plot([mean], [y], "o", color=colour, markerfacecolor="white", markersize=5)
+        axes.plot(
+            [mean],
+            [y],
+            "o",
+            color=colour,
+            markerfacecolor="white",
+            markersize=5,
+        )
         return f"{mean:.2f} (too few seeds)"
     interval = block.significance.interval_of_mean(row, block.target)
     low = 100 * interval.low
     high = 100 * interval.high
-    axes.plot([low, high], [y, y], color=colour, linewidth=4, alpha=0.35, solid_capstyle="butt")
+    axes.plot(
+        [low, high],
+        [y, y],
+        color=colour,
+        linewidth=4,
+        alpha=0.35,
+        solid_capstyle="butt",
+    )
     axes.plot([mean], [y], "o", color=colour, markersize=5)
     return f"{mean:.2f} ({low:.2f} to {high:.2f})"
 
@@ -149,7 +170,14 @@ def _draw_groups(side: Any, block: Ranking, places: dict[tuple[str, str], int]) 
 def _draw_start(axes: Any, y: int, row: ResultRow, block: Ranking) -> str:
     """Draw the mean of an added untrained start, in points; the same in words."""
     mean = block.mean(row)
-    axes.plot([mean], [y], "s", color=MUTED, markerfacecolor="white", markersize=5)
+    axes.plot(
+        [mean],
+        [y],
+        "s",
+        color=MUTED,
+        markerfacecolor="white",
+        markersize=5,
+    )
     return f"{mean:.2f} (untrained start)"
 
 
@@ -168,10 +196,25 @@ def _write_costs(side: Any, results: Results, places: dict[tuple[str, str], int]
         (2 * _MOST_GROUPS + 4, "sentences\na second"),
     ]
     for x, title in right:
-        side.text(x, len(rows) - 0.45, title, ha="right", va="bottom", fontsize=7.5, color=MUTED)
+        side.text(
+            x,
+            len(rows) - 0.45,
+            title,
+            ha="right",
+            va="bottom",
+            fontsize=7.5,
+            color=MUTED,
+        )
     for row in rows:
         cost = training_cost(row, clock)
         texts = ["–" if cost is None else f"{cost:,.0f}"]
         texts.append(f"{speed[row.key].median:,.0f}" if row.key in speed else "–")
         for (x, _), text in zip(right, texts, strict=True):
-            side.text(x, places[row.key], text, ha="right", va="center", fontsize=8)
+            side.text(
+                x,
+                places[row.key],
+                text,
+                ha="right",
+                va="center",
+                fontsize=8,
+            )

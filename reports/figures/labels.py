@@ -49,7 +49,13 @@ def mark_of(kind: str) -> dict[str, Any]:
     used, else a dot.
     """
     marker, area = _MARKS[kind]
-    return {"marker": marker, "s": area, "edgecolors": INK, "linewidths": 0.8, "zorder": 3}
+    return {
+        "marker": marker,
+        "s": area,
+        "edgecolors": INK,
+        "linewidths": 0.8,
+        "zorder": 3,
+    }
 
 
 def mark_handles(kinds: Iterable[str]) -> list[Any]:
@@ -61,7 +67,16 @@ def mark_handles(kinds: Iterable[str]) -> list[Any]:
     found = []
     for kind, (marker, area) in _MARKS.items():
         if kind in there:
-            found.append(Line2D([], [], marker=marker, markersize=area**0.5, label=kind, **shared))
+            found.append(
+                Line2D(
+                    [],
+                    [],
+                    marker=marker,
+                    markersize=area**0.5,
+                    label=kind,
+                    **shared,
+                )
+            )
     return found
 
 

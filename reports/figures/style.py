@@ -109,7 +109,13 @@ def plain(axis: Any) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def add_bar(plot: Plot, mappable: Any, axes: Any, label: str, aspect: float = 30) -> None:
+def add_bar(
+    plot: Plot,
+    mappable: Any,
+    axes: Any,
+    label: str,
+    aspect: float = 30,
+) -> None:
     """The scale of a figure's colours, on its right."""
     bar = plot.colorbar(mappable, ax=axes, pad=0.02, aspect=aspect)
     bar.set_label(label, fontsize=8)
@@ -137,7 +143,13 @@ def draw_heat_map(
 
     low, high = limits
     edges = (np.arange(n + 1) - 0.5 for n in (len(across), len(up)))
-    mesh = axes.pcolormesh(*edges, values, cmap="cividis", vmin=low, vmax=max(high, low + 1e-9))
+    mesh = axes.pcolormesh(
+        *edges,
+        values,
+        cmap="cividis",
+        vmin=low,
+        vmax=max(high, low + 1e-9),
+    )
     for (y, x), value in np.ndenumerate(values):
         if not np.isnan(value):
             if value < (low + high) / 2:
@@ -145,7 +157,15 @@ def draw_heat_map(
             else:
                 colour = INK_ON_LIGHT
             text = f"{value:.{digits}f}".replace("-", "\u2212")
-            axes.text(x, y, text, ha="center", va="center", fontsize=6.5, color=colour)
+            axes.text(
+                x,
+                y,
+                text,
+                ha="center",
+                va="center",
+                fontsize=6.5,
+                color=colour,
+            )
     axes.set_xticks(range(len(across)), across, fontsize=7)
     axes.set_yticks(range(len(up)), up, fontsize=7)
     axes.tick_params(length=0)
@@ -217,7 +237,13 @@ def _round_numbers(numbers: str) -> str:
     return re.sub(r"-?\d+\.\d{3,}", lambda m: f"{float(m[0]):.2f}", numbers)
 
 
-def finish(plot: Plot, key: str, title: str, caption: str, alt: str) -> Figure:
+def finish(
+    plot: Plot,
+    key: str,
+    title: str,
+    caption: str,
+    alt: str,
+) -> Figure:
     """A plot whose layout is fixed, to be drawn in the requested formats."""
     from matplotlib.text import Text
 

@@ -213,7 +213,12 @@ def _check_main_score(value: Any, metrics: set[str], file: Path, key: str) -> fl
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         remedy = "run the task again, or remove the file"
-        raise InputError(f"expected a number, not {value!r:.40}", file=file, key=key, remedy=remedy)
+        raise InputError(
+            f"expected a number, not {value!r:.40}",
+            file=file,
+            key=key,
+            remedy=remedy,
+        )
     limit = 100 if _PERCENT & metrics else 1
     if not abs(value) <= limit:  # also NaN
         raise InputError(f"expected -{limit} to {limit}, not {value!r:.40}", file=file, key=key)
@@ -342,7 +347,12 @@ def _read_sample(file: Path, number: int, line: str) -> dict[str, Any]:
         score = float(sample[metric])
         if not math.isfinite(score) or sample["doc_id"] is None:
             raise ValueError(f"{metric} is {score}, doc_id {sample['doc_id']}")
-        return {**sample, "doc_id": sample["doc_id"], "metric": str(metric), "score": score}
+        return {
+            **sample,
+            "doc_id": sample["doc_id"],
+            "metric": str(metric),
+            "score": score,
+        }
     except (
         ValueError,
         KeyError,

@@ -180,7 +180,13 @@ def _make_rows(
                     by_example if has_examples else by_example[:0],
                     is_share=all(one.is_share for one in members),
                 )
-        row = ResultRow(label, "", tuple(made), deterministic=label in joined, files=files[label])
+        row = ResultRow(
+            label,
+            "",
+            tuple(made),
+            deterministic=label in joined,
+            files=files[label],
+        )
         rows.append(row)
     return rows, scored
 

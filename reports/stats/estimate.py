@@ -111,7 +111,11 @@ def expected_maximum(values: Sequence[float], budgets: Sequence[int]) -> NDArray
 
 
 def bins(
-    values: Sequence[float], *, log: bool, count: int = 8, listed: bool = False
+    values: Sequence[float],
+    *,
+    log: bool,
+    count: int = 8,
+    listed: bool = False,
 ) -> list[tuple[float, float]]:
     """Intervals that cover the values: `count` equally wide ones (on a log scale with `log`), or
     one a value where they are `listed` values of a search space and no more than `count`. Intervals

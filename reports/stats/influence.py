@@ -66,7 +66,14 @@ def _of_pearson(target: Floats, outcome: Floats) -> Influence:
     return _ratio(xy, xx, yy, x * y, x * x, y * y)
 
 
-def _ratio(xy: float, xx: float, yy: float, d_xy: Floats, d_xx: Floats, d_yy: Floats) -> Influence:
+def _ratio(
+    xy: float,
+    xx: float,
+    yy: float,
+    d_xy: Floats,
+    d_xx: Floats,
+    d_yy: Floats,
+) -> Influence:
     """xy / sqrt(xx yy) and its derivative."""
     scale = np.sqrt(xx * yy)
     value = xy / scale

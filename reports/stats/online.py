@@ -95,7 +95,11 @@ def _payment(number: int) -> float:
 
 
 def look(
-    proposal: Proposal, seeds: int, p: float, gain: float, variances: tuple[float, float]
+    proposal: Proposal,
+    seeds: int,
+    p: float,
+    gain: float,
+    variances: tuple[float, float],
 ) -> None:
     """Add a look at a proposal, and decide.
 
@@ -119,7 +123,11 @@ def look(
 
 
 def _chance(
-    level: float, seeds: int, most: int, gain: float, variances: tuple[float, float]
+    level: float,
+    seeds: int,
+    most: int,
+    gain: float,
+    variances: tuple[float, float],
 ) -> float:
     """How likely the last look finds the candidate better, if the gain goes on as it is (stochastic
     curtailment: Lan, Simon & Halperin, Communications in Statistics C 1, 1982).

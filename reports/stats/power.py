@@ -91,7 +91,12 @@ def _critical(
 
 
 def seeds_needed(
-    difference: float, deviation: float, examples: float, rows: int = 2, *, planned: bool = False
+    difference: float,
+    deviation: float,
+    examples: float,
+    rows: int = 2,
+    *,
+    planned: bool = False,
 ) -> int | None:
     """The fewest seeds of every row that find a true difference with probability 0.8; None beyond
     100.

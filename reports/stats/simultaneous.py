@@ -185,7 +185,11 @@ def all_pairs(rows: int) -> Pairs:
 
 
 def judge(
-    rows: Rows, pairs: Pairs, *, level: float = ALPHA, explore: bool = False
+    rows: Rows,
+    pairs: Pairs,
+    *,
+    level: float = ALPHA,
+    explore: bool = False,
 ) -> list[Estimate]:
     """First minus second row of each pair, judged as one family.
 
@@ -268,7 +272,11 @@ def fewest_for_welch(pairs: int) -> int:
 
 
 def combine_freedom(
-    parts: Floats, freedom: Floats, known: float = 0.0, *, independent: bool = False
+    parts: Floats,
+    freedom: Floats,
+    known: float = 0.0,
+    *,
+    independent: bool = False,
 ) -> Floats:
     """(...) degrees of freedom of a sum of variances.
 
@@ -331,7 +339,13 @@ def largest(z: Floats, rows: Rows, pairs: Pairs, sides: int = 2) -> Largest:
     )
 
 
-def _exceeds(top: Largest | None, t: Floats, freedom: Floats, m: int, sides: int = 2) -> Floats:
+def _exceeds(
+    top: Largest | None,
+    t: Floats,
+    freedom: Floats,
+    m: int,
+    sides: int = 2,
+) -> Floats:
     """P(max |z| / s > t) for each t, s with its degrees of freedom, of a family of m; without `top`
     Bonferroni's bound.
 

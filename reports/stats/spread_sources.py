@@ -210,7 +210,10 @@ def _pairs(row: ResultRow, significance: Significance, target: Target) -> Spread
 
 
 def pairs_freedom(
-    correlation: float, variance: float, pairs: int, replicates: float = math.inf
+    correlation: float,
+    variance: float,
+    pairs: int,
+    replicates: float = math.inf,
 ) -> float:
     """Degrees of freedom of the variance that pairs bring to Spearman's correlation, by what each
     moves it or by a bootstrap of so many replicates.

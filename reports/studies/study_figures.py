@@ -44,8 +44,20 @@ def history(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
     with style():
         plot = new(7.2, 3.0)
         axes = plot.add_subplot()
-        axes.step([i for i, _ in done], best, where="post", color=COLOURS[1], label="best so far")
-        axes.plot(*zip(*done, strict=True), "o", color=COLOURS[0], markersize=4, label="trial")
+        axes.step(
+            [i for i, _ in done],
+            best,
+            where="post",
+            color=COLOURS[1],
+            label="best so far",
+        )
+        axes.plot(
+            *zip(*done, strict=True),
+            "o",
+            color=COLOURS[0],
+            markersize=4,
+            label="trial",
+        )
         if cut:
             axes.plot(
                 *zip(*cut, strict=True),
@@ -115,7 +127,12 @@ def importance(search: optuna.Study) -> Figure | None:
     with style():
         plot = new(7.2, 0.8 + 0.32 * len(names))
         axes = plot.add_subplot()
-        axes.barh(names, [values[n] for n in names], color=COLOURS[0], height=0.6)
+        axes.barh(
+            names,
+            [values[n] for n in names],
+            color=COLOURS[0],
+            height=0.6,
+        )
         axes.grid(axis="y", visible=False)
         axes.set_xlabel("importance (PED-ANOVA, sums to 1)")
         said = ", ".join(f"{n} {values[n]:.2f}" for n in reversed(names))

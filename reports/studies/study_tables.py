@@ -103,7 +103,12 @@ def _trials_table(
     columns = [
         Column("trial", "Trial", numeric=False),
         *(
-            Column(f"p:{p.name}", p.name, numeric=p.numeric, group="Parameters")
+            Column(
+                f"p:{p.name}",
+                p.name,
+                numeric=p.numeric,
+                group="Parameters",
+            )
             for p in space.parameters
         ),
         Column("objective", study.objective_name, "×100"),
@@ -119,7 +124,14 @@ def _trials_table(
         cells += [_parameter_cell(p, t.params.get(p.name)) for p in space.parameters]
         if complete and t.value is not None:
             sd = _deviation([100 * value for value in result.seed_values])
-            cells.append(number(100 * t.value, sd=sd, n=len(result.seeds), records=result.runs))
+            cells.append(
+                number(
+                    100 * t.value,
+                    sd=sd,
+                    n=len(result.seeds),
+                    records=result.runs,
+                )
+            )
         else:
             cells.append(Cell("–", state="empty"))
         if complete:
@@ -219,7 +231,12 @@ def held_out_scores(study: Study, confirmed: Confirmation | None) -> list[Block]
             )
         mean, sd = mean_sd([value for _, value in part])
         if len(part) > 1:
-            average = number(mean, sd=sd, n=len(part), records=[record.id for record, _ in part])
+            average = number(
+                mean,
+                sd=sd,
+                n=len(part),
+                records=[record.id for record, _ in part],
+            )
             rows.append(TableRow((Cell("mean"), average), what))
     legend = [
         "Held-out seeds had no part in the choice: their mean is what the configuration can be expected to give."

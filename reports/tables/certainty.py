@@ -415,7 +415,14 @@ def _share(source: SpreadSource, d: Decomposition) -> Cell:
         spread = ""
     else:
         spread = f"[{low}, {high}]"
-    return Cell(text, spread, 100 * share.value, state="value", records=records, digits=0)
+    return Cell(
+        text,
+        spread,
+        100 * share.value,
+        state="value",
+        records=records,
+        digits=0,
+    )
 
 
 def _lacking(found: Sequence[Decomposition]) -> str:

@@ -137,7 +137,12 @@ def _draw_curve(axes: Any, place: int, name: str, curve: Curve) -> str:
     """Draw the curve of a row; return the least bytes within a point of its best score, in words."""
     first = [curve[metric] for metric in curve if metric == "spearman" or "_first_" in metric]
     kind = look(place)
-    axes.plot(*zip(*sorted(first), strict=True), label=name, markersize=3.5, **kind)
+    axes.plot(
+        *zip(*sorted(first), strict=True),
+        label=name,
+        markersize=3.5,
+        **kind,
+    )
     coarse = ("spearman_hamming", "spearman_st_int8", "spearman")
     bits = [curve[metric] for metric in coarse if metric in curve]
     hollow = {

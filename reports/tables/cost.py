@@ -67,7 +67,13 @@ def cost_table(comparison: RecordedResults) -> Table:
 def _speed_cell(row: RecordedRow, speed: Speed) -> Cell:
     runs = tuple(r.id for r in row.finished if r.architecture)
     ends = f"[{speed.low:,.0f}, {speed.high:,.0f}]"
-    return Cell(f"{speed.median:,.0f}", ends, speed.median, state="value", records=runs)
+    return Cell(
+        f"{speed.median:,.0f}",
+        ends,
+        speed.median,
+        state="value",
+        records=runs,
+    )
 
 
 def _cost(record: Record, key: str) -> float | None:

@@ -199,7 +199,11 @@ def _tasks(
         measure = next(iter(mteb_measures(comparison, [name], suite)), None)
         notes = _notes(suite, category, [name])
         column = Column(
-            PREFIX + name, _short(name, category), _sub(scored), better="higher", notes=notes
+            PREFIX + name,
+            _short(name, category),
+            _sub(scored),
+            better="higher",
+            notes=notes,
         )
         made.add_scores(column, PREFIX + name, scored, None if measure is None else alone(measure))
     if SUMMEVAL in names:  # its number without the defect of version 1

@@ -120,7 +120,13 @@ def mean_cell(
     if not scored:
         return absent_cell(row, task)
     mean, sd = mean_sd([scale * s.value for _, s in scored])
-    cell = number(mean, digits=digits, sd=sd, n=len(scored), records=[r.id for r, _ in scored])
+    cell = number(
+        mean,
+        digits=digits,
+        sd=sd,
+        n=len(scored),
+        records=[r.id for r, _ in scored],
+    )
     if len(scored) < len(row.finished):
         cell = cell.with_notes(f"mean of {len(scored)} seeds: the others lack this score")
     begins = (f"{task}: ", f"{task} ")  # some have the subset between name and colon

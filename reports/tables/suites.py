@@ -262,7 +262,14 @@ def _suite_table(
         key = keys[task, source]
         column = Column(key, title, sub, group=group, better=better)
         decides = measure is not None and percent
-        made.add_task(column, shown, scale=scale, digits=digits, noun=known.noun, decides=decides)
+        made.add_task(
+            column,
+            shown,
+            scale=scale,
+            digits=digits,
+            noun=known.noun,
+            decides=decides,
+        )
     if suite in TRANSFER_SUITES:
         _add_transfer_average(made, comparison, suite, measures)
     if guessed is not None:

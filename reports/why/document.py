@@ -281,7 +281,13 @@ def waterfall(found: Explanation) -> Figure:
         for number_, share in enumerate(found.shares, 1):
             described.append(_draw_share(axes, found, share, level, height - number_))
             level += 100 * share.share.value
-        axes.plot([level, level], [0, 1], color=GRID, linewidth=0.8, zorder=0)
+        axes.plot(
+            [level, level],
+            [0, 1],
+            color=GRID,
+            linewidth=0.8,
+            zorder=0,
+        )
         _draw_end(axes, found.a, end, 0)
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
@@ -306,15 +312,34 @@ def _draw_end(axes: Any, name: str, mean: float, place: int) -> None:
     axes.plot([mean], [place], marker="o", markersize=5, color=INK)
 
 
-def _draw_share(axes: Any, found: Explanation, share: FactorShare, level: float, place: int) -> str:
+def _draw_share(
+    axes: Any,
+    found: Explanation,
+    share: FactorShare,
+    level: float,
+    place: int,
+) -> str:
     """Draw the bar of a share from the level that the shares before it reach; its alternative text."""
     value = 100 * share.share.value
     low = level + 100 * share.share.low
     high = level + 100 * share.share.high
     colour = COLOURS[0] if value >= 0 else COLOURS[1]
     pale = bool(judge_share(found, share.share))
-    axes.plot([level, level], [place, place + 1], color=GRID, linewidth=0.8, zorder=0)
-    axes.barh(place, value, left=level, height=0.34, color=colour, alpha=0.35 if pale else 1)
+    axes.plot(
+        [level, level],
+        [place, place + 1],
+        color=GRID,
+        linewidth=0.8,
+        zorder=0,
+    )
+    axes.barh(
+        place,
+        value,
+        left=level,
+        height=0.34,
+        color=colour,
+        alpha=0.35 if pale else 1,
+    )
     axes.plot([low, high], [place, place], color=INK, linewidth=1)
     text = f"{points(share.share.value)} {interval_text(share.share)}"
     _write_above(axes, place, share.name, text)
@@ -325,7 +350,14 @@ def _write_above(axes: Any, place: int, name: str, text: str) -> None:
     """Write a name on the left and a number on the right, above what is drawn at a place."""
     own = {"transform": axes.get_yaxis_transform(), "va": "bottom"}
     axes.text(0, place + 0.25, _shorten(name), **own)
-    axes.text(1, place + 0.25, text, ha="right", color=MUTED, **own)
+    axes.text(
+        1,
+        place + 0.25,
+        text,
+        ha="right",
+        color=MUTED,
+        **own,
+    )
 
 
 def _shorten(name: str) -> str:

@@ -210,7 +210,10 @@ def explain(
 
 
 def _find_interaction(
-    scored: DesignScores, design: Design, names: Sequence[str], level: float
+    scored: DesignScores,
+    design: Design,
+    names: Sequence[str],
+    level: float,
 ) -> Interaction | None:
     """Return the largest interaction that is significant among those of all pairs of factors."""
     weights = design.interactions
@@ -226,7 +229,11 @@ def _find_interaction(
 
 
 def _find_smallest(
-    scored: DesignScores, design: Design, names: Sequence[str], equivalence: float, level: float
+    scored: DesignScores,
+    design: Design,
+    names: Sequence[str],
+    equivalence: float,
+    level: float,
 ) -> Smallest:
     """Return the fewest factors whose row is within the margin of the first row, the nearest of
     those with as many.

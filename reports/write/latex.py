@@ -102,7 +102,14 @@ def _marks(of: Sequence[str], notes: dict[str, str]) -> str:
     return ""
 
 
-def _cell(cell: Cell, column: Column, notes: dict[str, str], widest: str, *, worse: bool) -> str:
+def _cell(
+    cell: Cell,
+    column: Column,
+    notes: dict[str, str],
+    widest: str,
+    *,
+    worse: bool,
+) -> str:
     """The text of a cell; of a number with the room its column keeps after it, so that the points
     are aligned.
 

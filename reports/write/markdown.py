@@ -76,7 +76,12 @@ def markdown(document: Document) -> str:
     from markupsafe import Markup
 
     made = environment(markdown_text)
-    filters = {"table": markdown_table, "html": _html, "code": _indent, "file": slug}
+    filters = {
+        "table": markdown_table,
+        "html": _html,
+        "code": _indent,
+        "file": slug,
+    }
     # What a filter returns is Markdown already.
     for name, to in filters.items():
         made.filters[name] = lambda value, to=to: Markup(to(value))  # noqa: S704

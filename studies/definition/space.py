@@ -116,7 +116,13 @@ class Parameter(Config, strict=True):
                 step=int(self.step or 1),
                 log=self.log,
             )
-        return trial.suggest_float(self.name, self.low, self.high, step=self.step, log=self.log)
+        return trial.suggest_float(
+            self.name,
+            self.low,
+            self.high,
+            step=self.step,
+            log=self.log,
+        )
 
     def describe(self) -> str:
         """Return one phrase for tables."""
