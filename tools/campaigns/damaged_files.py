@@ -1,7 +1,7 @@
 """Shows that files of a work directory that were swapped, flipped, cut or deleted are noticed, and
 never a wrong score.
 
-    python -m tools.campaigns.damaged_files [--digits 12] [--seed 0] [--only PART_OF_A_NAME]
+    python -m tools.campaigns.damaged_files [--digits 12] [--only PART_OF_A_NAME] [--cases N] [--seed 0]
 
 A small comparison is copied and damaged for each case. A case passes if `harness doctor`, a report
 or the same comparison says so, if no report shows another score without a word on damage, and if
@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tools.campaigns import forked
+from tools.campaigns.counted import add_sampling, sample, save_count
 
 EXPERIMENT = """\
 name = "campaign"
@@ -233,8 +234,8 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--digits", type=int, default=12)
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="cases with this in their name")
+    add_sampling(parser)
     args = parser.parse_args()
     rng = random.Random(args.seed)
     started = time.monotonic()
@@ -271,16 +272,16 @@ def main() -> int:
             shutil.copytree(sound, work)
             return fault_of(change, work, compare, truth)
 
-        for kind, check, every in (
-            ("", check_workdir, cases(args.digits, rng)),
-            ("model: ", check_model, models(sound, rng)),
-        ):
-            for what, change in every:
-                if args.only in kind + what:
-                    tried += 1
-                    if fault := check(change):
-                        failed += 1
-                        print(f"FELL {kind}{what}: {fault.strip()[:600]}", flush=True)
+        known = [(what, check_workdir, change) for what, change in cases(args.digits, rng)]
+        known += [(f"model: {what}", check_model, change) for what, change in models(sound, rng)]
+        named = [case for case in known if args.only in case[0]]
+        for what, check, change in sample(named, args.cases, args.seed):
+            tried += 1
+            fault = check(change)
+            failed += bool(fault)
+            print(f"{what}: {f'FELL: {fault.strip()[:600]}' if fault else 'passed'}", flush=True)
+    if not args.only:
+        save_count("damaged_files", tried, failed, known=len(known))
     print(
         f"tried {tried}, passed {tried - failed}, failed {failed}, {time.monotonic() - started:.0f} s"
     )

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tools.campaigns import forked
+from tools.campaigns.counted import save_count
 
 ROOM = 400 * 2**20  # bytes that a case may take beyond what the imported libraries do
 ONE = ["A first sentence.", "And a second."]
@@ -271,6 +272,8 @@ def main() -> int:
         f"passed {len(cases) - len(failed)}, failed {len(failed)}, {time.monotonic() - started:.0f} s"
     )
     print(*(f"{name}: {fault}" for name, fault in failed.items()), sep="\n")
+    if not args.only:
+        save_count("hostile_corpora", len(cases), len(failed))
     return 1 if failed else 0
 
 

@@ -1,8 +1,8 @@
 """Shows that a hub with truncated, garbled, late or wrong answers gives one clear line and leaves
 nothing broken.
 
-    python -m tools.campaigns.hub_faults [--base-model google-bert/bert-base-uncased] [--only
-    PART_OF_A_NAME]
+    python -m tools.campaigns.hub_faults [--base-model google-bert/bert-base-uncased]
+        [--only PART_OF_A_NAME] [--cases N] [--seed 0]
 
 A proxy on 127.0.0.1 in front of the hub that HF_ENDPOINT names (or of the public one) injects a
 fault while a corpus, a base model, SentEval's archive of STS sets, and a set of MTEB's are
@@ -25,12 +25,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
+
+from tools.campaigns.counted import add_sampling, sample, save_count
 
 PATIENCE = 4  # seconds without a byte, in place of the harness's 60
 
@@ -287,8 +289,8 @@ def lose_patience() -> None:
     hub.SILENCE = float(PATIENCE)
 
 
-def campaign(base_model: str, only: str) -> int:
-    """Prints the table; exit code 1 where a case failed."""
+def campaign(base_model: str, cases: Sequence[tuple[str, str, str]]) -> int:
+    """Print the table, and return how many cases failed."""
     upstream = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
     failed = []
     started = time.monotonic()
@@ -308,7 +310,6 @@ def campaign(base_model: str, only: str) -> int:
         from tools.campaigns import forked
 
         jobs = commands(base_model, folder)
-        cases = [case for case in CASES if only in " ".join(case)]
         undisturbed = dict(zip(jobs, forked.import_what_is_used_by(*jobs.values()), strict=True))
         assert all(ended.code == 0 for ended in undisturbed.values()), undisturbed
         print(f"{'fault':<24} {'of':<5} {'job':<8} {'code':>4} {'seconds':>7}", flush=True)
@@ -344,7 +345,7 @@ def campaign(base_model: str, only: str) -> int:
     counts = f"tried {len(cases)}, passed {len(cases) - len(failed)}, failed {len(failed)}"
     print(f"{counts}, {time.monotonic() - started:.0f} s")
     print(*failed, sep="\n")
-    return 1 if failed else 0
+    return len(failed)
 
 
 def _scores(out: str) -> list[str]:
@@ -372,11 +373,17 @@ def main() -> int:
         "--base-model", default="google-bert/bert-base-uncased", help="a model of the hub"
     )
     parser.add_argument("--only", default="", help="cases with this in fault, requests and job")
+    add_sampling(parser)
     parser.add_argument("--serve", nargs=2, metavar=("UPSTREAM", "FOLDER"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.serve:
         return serve(args.serve[0], Path(args.serve[1]))
-    return campaign(args.base_model, args.only)
+    named = [case for case in CASES if args.only in " ".join(case)]
+    cases = sample(named, args.cases, args.seed)
+    failed = campaign(args.base_model, cases)
+    if not args.only:
+        save_count("hub_faults", len(cases), failed, known=len(CASES))
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

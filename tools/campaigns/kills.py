@@ -30,6 +30,8 @@ from typing import Any
 
 import psutil
 
+from tools.campaigns.counted import save_count
+
 COMMON = """
 name = "kills"
 precision = "fp32"
@@ -176,6 +178,8 @@ def main() -> int:
             faults += not good
             verdict = "equal" if good else "NOT EQUAL"
             print(f"work directory {round_}: {kills} kills so far, {verdict}", flush=True)
+    name = f"kills {args.what}, {args.who}, {args.workers} workers"
+    save_count(name, kills, faults + orphans)
     print(
         f"{args.what}, {args.workers} workers: {kills} kills of the {args.who}, {faults} faults, "
         f"{orphans} processes left behind"

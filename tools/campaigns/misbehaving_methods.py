@@ -1,8 +1,8 @@
 """Shows that a method that misbehaves changes no other row, hides no failure and does not hang the
 comparison.
 
-    python -m tools.campaigns.misbehaving_methods [--executor serial] [--executor processes] [--only
-    PART_OF_A_NAME]
+    python -m tools.campaigns.misbehaving_methods [--executor serial] [--executor processes]
+        [--only PART_OF_A_NAME] [--cases N] [--seed 0]
 
 Each case is a comparison of three rows: a method of a package made for this purpose, which does
 something to its process before it trains, and after it two rows that behave. It passes if the
@@ -19,6 +19,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from tools.campaigns.counted import add_sampling, sample, save_count
 
 DEEDS = {
     "exits with 0": "sys.exit(0)",
@@ -150,8 +152,10 @@ def main() -> int:
     )
     parser.add_argument("--executor", action="append", choices=("serial", "processes"))
     parser.add_argument("--only", default="", help="cases with this in their name")
+    add_sampling(parser)
     args = parser.parse_args()
     executors = args.executor or ["serial", "processes"]
+    deeds = sample([deed for deed in DEEDS if args.only in deed], args.cases, args.seed)
     started = time.monotonic()
     failed = 0
     tried = 0
@@ -176,15 +180,20 @@ def main() -> int:
             assert first.code == 0, first
             truth = scores(folder / "truth")
             for executor in executors:
-                for what, deed in DEEDS.items():
-                    if args.only in what:
-                        place = folder / executor / what.replace(" ", "-")
-                        place.mkdir(parents=True)
-                        (about.parent / "misbehaving.py").write_text(MODULE.format(deed=deed))
-                        tried += 1
-                        if fault := fault_of(place, executor, truth):
-                            failed += 1
-                            print(f"FELL {executor}, {what}: {fault[:500]}", flush=True)
+                fallen = 0
+                for what in deeds:
+                    place = folder / executor / what.replace(" ", "-")
+                    place.mkdir(parents=True)
+                    (about.parent / "misbehaving.py").write_text(MODULE.format(deed=DEEDS[what]))
+                    fault = fault_of(place, executor, truth)
+                    fallen += bool(fault)
+                    end = f"FELL: {fault[:500]}" if fault else "passed"
+                    print(f"{executor}, {what}: {end}", flush=True)
+                tried += len(deeds)
+                failed += fallen
+                if not args.only:
+                    name = f"misbehaving_methods {executor}"
+                    save_count(name, len(deeds), fallen, known=len(DEEDS))
     print(
         f"tried {tried}, passed {tried - failed}, failed {failed}, {time.monotonic() - started:.0f} s"
     )

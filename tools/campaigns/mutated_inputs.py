@@ -28,6 +28,7 @@ os.environ |= {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
 
 from harness.cli import main
 from reports.papers.definition import FOLDER
+from tools.campaigns.counted import save_count
 
 EXPERIMENT = """\
 name = "campaign"
@@ -317,6 +318,7 @@ def run() -> int:
         (kept / name / "w").mkdir(parents=True)
         failed = campaign(count, seeds, command, kept / name / "w", random.Random(args.seed))
         fallen += len(failed)
+        save_count(f"mutated_inputs {name}", count, len(failed))
         seconds = time.perf_counter() - started
         print(
             f"{name:12} {count:6} {count - len(failed):6} {len(failed):6} {seconds:8.0f}",

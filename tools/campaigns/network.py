@@ -24,6 +24,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from tools.campaigns.counted import save_count
+
 EXPERIMENT = """\
 name = "small"
 seeds = [1]
@@ -154,6 +156,8 @@ def main() -> int:
         seen = "no connection" if not found else f"{len(found)} calls: {found[0][:160]}"
         print(f"{'yes' if ok else 'NO '} harness {command}: exit {code}, {seen}")
     tried = len(chosen)
+    if not options.only:
+        save_count("network", tried, failed)
     took = time.monotonic() - started
     print(f"tried {tried}, passed {tried - failed}, failed {failed}, {took:.0f} s")
     return 1 if failed else 0

@@ -20,6 +20,7 @@ from datetime import date
 from pathlib import Path
 
 from harness.files.printable import one_line
+from tools.campaigns.counted import save_count
 
 
 @dataclass(frozen=True)
@@ -60,12 +61,15 @@ def run(folder: Path, names: list[str]) -> int:
     failed = 0
     print("point, case, expected, seen, ok", flush=True)
     for name in names:
+        of_point: list[bool] = []
         with tempfile.TemporaryDirectory() as room:
             for case in POINTS[name](folder, Path(room)):
-                tried += 1
-                failed += not case.ok
+                of_point.append(case.ok)
                 parts = (name, case.name, case.expected, case.seen, "yes" if case.ok else "NO")
                 print(", ".join(one_line(part) for part in parts), flush=True)
+        tried += len(of_point)
+        failed += of_point.count(False)
+        save_count(f"reported {name}", len(of_point), of_point.count(False))
     print(f"tried {tried}, passed {tried - failed}, failed {failed}; {date.today()}")
     return failed
 
