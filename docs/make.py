@@ -13,7 +13,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from docs import measured, published
+from docs import measured, published, robustness
 from harness import registry
 from harness.config import Config
 from harness.executors.executor import ExecutorSettings
@@ -160,6 +160,7 @@ MADE: dict[str, Callable[[], str]] = {
     "study": lambda: keys(Study, without=Conditions.model_fields.keys() - {"dev"}),
     "published-totals": published_totals,
     **measured.MADE,
+    **robustness.MADE,
 }
 
 

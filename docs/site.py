@@ -50,6 +50,7 @@ CONTENTS = {
         "executors",
         "clusters",
         "live",
+        "robustness",
         "speed",
         "prediction",
         "architecture",
