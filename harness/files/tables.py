@@ -337,11 +337,16 @@ def _find_separator(path: Path, lines: Iterable[str]) -> tuple[str, int]:
                 separators = _SEPARATORS[::-1]
             else:
                 separators = _SEPARATORS
-            counts = {}
-            for one in separators:
-                counts[one] = len(next(csv.reader([line], delimiter=one, skipinitialspace=True)))
-            return max(separators, key=lambda one: counts[one]), 0
+            return max(separators, key=lambda one: _count_names(line, one)), 0
     raise InputError("is empty", file=path, remedy="expected a line with names of columns")
+
+
+def _count_names(header: str, separator: str) -> int:
+    """Return how many names a header has; 0 if it cannot be read, which its reader then says."""
+    try:
+        return len(next(csv.reader([header], delimiter=separator, skipinitialspace=True)))
+    except csv.Error:
+        return 0
 
 
 def _clean_header(cells: list[str]) -> list[str]:

@@ -23,7 +23,7 @@ from harness.files.printable import first_line, tell_error
 from harness.files.reading import require_ordinary
 from harness.files.tables import separated_rows
 from harness.sources.corpus.catalogue import Location
-from harness.sources.remote.hub import dataset_errors
+from harness.sources.remote.hub import dataset_errors, quiet_datasets
 
 if TYPE_CHECKING:
     from datasets import IterableDataset
@@ -262,9 +262,9 @@ def _parquet_rows(path: Path) -> Rows:
 
     require_ordinary(path)
     try:
-        yield from _set_rows(
-            str(path), load_dataset("parquet", data_files=str(path), split="train", streaming=True)
-        )
+        with quiet_datasets(offline=True):
+            data = load_dataset("parquet", data_files=str(path), split="train", streaming=True)
+            yield from _set_rows(str(path), data)
     except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
         raise InputError(f"not readable as Parquet ({first_line(error)})", file=path) from None
 

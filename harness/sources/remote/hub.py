@@ -196,8 +196,8 @@ def hub_file(
 
 @contextmanager
 def quiet_datasets(*, offline: bool) -> Iterator[None]:
-    """`datasets` without bars and notices; it uses its own cache without a hub only when it is set
-    to offline.
+    """`datasets` without bars and lines of its log, whose errors it raises too; it uses its own
+    cache without a hub only when it is set to offline.
     """
     import datasets
     from huggingface_hub.utils import logging as hub_logging
@@ -210,7 +210,7 @@ def quiet_datasets(*, offline: bool) -> Iterator[None]:
     bars = not datasets.are_progress_bars_disabled()
     datasets.config.HF_HUB_OFFLINE = offline
     datasets.disable_progress_bars()
-    datasets.logging.set_verbosity_error()
+    datasets.logging.set_verbosity(logging.CRITICAL)
     hub_logging.set_verbosity(logging.ERROR)
     try:
         yield

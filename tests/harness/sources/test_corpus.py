@@ -8,6 +8,7 @@ import csv
 import errno
 import gzip
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -312,6 +313,9 @@ def test_not_utf8_names_file_and_line(tmp_path: Path, name: str) -> None:
         ("x.csv", "text,text\na,b\n", 'no column "text"; its columns are: text (1), text (2)'),
         ("x.csv", "sent0,sent1\na,b\n", 'no column "text"; its columns are: sent0, sent1'),
         ("x.tsv", "text\tid\none\rtwo\t1\n", "line 2: a carriage return"),
+        ("x.csv", "text\rone\rtwo\r", "line 1: a carriage return"),
+        ("x.tsv", "text\tid\rone\t1\r", "line 1: a carriage return"),
+        ("x.csv", "n" * 200_000 + "\na\nb\n", 'no column "text"'),
         ("x.tsv", "text\tid\na\n", "line 2: has 1 cells"),
         ("x.txt", "one\ntwo\rthree\n", "line 2: a carriage return at position 4"),
         ("x.txt", "one\ntw\0o\n", "line 2: UTF-16 or not a text (NUL bytes)"),
@@ -336,6 +340,20 @@ def test_a_wrong_file_is_one_line(
     message = error(file)
     assert str(file) in message
     assert problem in message
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"no such file format", b"PAR1" * 50])
+def test_a_damaged_parquet_file_is_one_line_without_those_of_a_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
+) -> None:
+    lines: list[str] = []
+    monkeypatch.setattr(
+        logging.getLogger("datasets"), "handle", lambda line: lines.append(line.getMessage())
+    )
+    file = tmp_path / "x.parquet"
+    file.write_bytes(content)
+    assert error(file).startswith(f"{file}: not readable as Parquet")
+    assert lines == []
 
 
 def test_wrong_columns_of_pairs(tmp_path: Path) -> None:
