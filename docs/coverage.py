@@ -15,9 +15,10 @@ from harness.runs.experiment import CorpusSettings, Entry, Experiment
 from harness.runs.rows import corpus_for
 from harness.tasks.catalogue import tasks_of
 from reports.load import RecordedRow
-from reports.papers.definition import Definition, PaperColumn, PaperRow, Published
-from reports.papers.matching import Matching, Place
+from reports.papers.conditions import find_differences, is_run_of
+from reports.papers.definition import Definition, PaperCell, PaperColumn, PaperRow, Published
 from reports.papers.measured import tasks_of_column
+from reports.papers.paper_results import PaperResults
 from reports.records.run_library import RunLibrary
 
 NO_FILE, NO_METHOD = "no file has it", "no method of this harness"
@@ -147,7 +148,7 @@ class Source:
     """
 
     published: Published
-    place: Place | None
+    place: PaperCell | None
     file: str = ""
     study: bool = False
     block: str = ""
@@ -161,17 +162,17 @@ def find_sources(definition: Definition, runs: Sequence[PlannedRun]) -> list[Sou
     file first.
     """
     finder = _Finder(definition, runs)
-    places = zip(finder.matching.published, finder.matching.places, strict=True)
+    places = zip(finder.paper.published, finder.paper.places, strict=True)
     return [finder.find(p, place) for p, place in places]
 
 
 class _Finder:
     def __init__(self, definition: Definition, runs: Sequence[PlannedRun]) -> None:
-        self.matching = Matching(definition, RunLibrary(definition.folder, ()))
+        self.paper = PaperResults(definition, RunLibrary("", (), workdir=definition.folder))
         self.runs = runs
         self._fitting: dict[tuple[int, str], list[PlannedRun]] = {}
 
-    def find(self, p: Published, place: Place | None) -> Source:
+    def find(self, p: Published, place: PaperCell | None) -> Source:
         if place is None:
             return Source(p, None, reason="a statement of the text, which no table has")
         row, column = place.row, place.column
@@ -190,11 +191,11 @@ class _Finder:
         return Source(p, place, run.file, run.study, block, run.row.label, remark=remark)
 
     def _find_runs(
-        self, place: Place, row: PaperRow, column: PaperColumn, base: str
+        self, place: PaperCell, row: PaperRow, column: PaperColumn, base: str
     ) -> list[tuple[PlannedRun, str]]:
         """The runs that make a number, with a block in which they are evaluated on its tasks."""
         if column.difference:
-            scores = next(c for c in self.matching.columns(place.table) if c.head == column.name)
+            scores = next(c for c in self.paper.columns(place.table) if c.head == column.name)
             reference = place.table.reference_of(row)
             other = reference is not None and reference[0] is not row
             there = (
@@ -218,17 +219,20 @@ class _Finder:
                 )
         return found
 
-    def _reference_base(self, place: Place, base: str) -> str:
+    def _reference_base(self, place: PaperCell, base: str) -> str:
         """The base model of the row that a difference goes to: the same, where the paper has the
         reference on it.
         """
-        bases = self.matching.reference_bases(place)
+        bases = self.paper.reference_bases(place)
         return base if base in bases or not bases else sorted(bases)[0]
 
     def _runs_of(self, row: PaperRow, base: str) -> list[PlannedRun]:
         """The planned runs that the definition takes for a published row on `base`."""
-        key, conditions = (id(row), base), self.matching.conditions
+        key = id(row), base
+        definition = self.paper.definition
         if key not in self._fitting:
-            mine = [run for run in self.runs if conditions.is_of(row, run.record)]
-            self._fitting[key] = [run for run in mine if not conditions.reasons(base, row, run.row)]
+            mine = [run for run in self.runs if is_run_of(definition, row, run.record)]
+            self._fitting[key] = [
+                run for run in mine if not find_differences(definition, base, row, run.row)
+            ]
         return self._fitting[key]

@@ -153,16 +153,16 @@ def public_runs() -> str:
 
     import harness
     from reports.papers import definition
-    from reports.papers.public_runs import PublicRuns
+    from reports.papers.public_runs import read_public_runs, values_of
 
     simcse = definition.load("simcse")
     assert simcse is not None
-    runs = PublicRuns(simcse)
+    runs = read_public_runs(simcse)
     lines = []
     spreads = []
-    for row in runs.rows:
+    for row in runs:
         if row["task"] == "Avg.":
-            values = pd.Series(runs.values_of(row))
+            values = pd.Series(values_of(runs, row))
             lines += [(row["base_model"], n, score) for n, score in enumerate(values)]
             spreads.append(f"{row['base_model']} {values.mean():.2f} ({values.std():.2f})")
     frame = pd.DataFrame(lines, columns=["row", "seed", "score"])

@@ -13,7 +13,7 @@ from reports.document.blocks import Block, Text
 from reports.document.table import Cell, Column, Table, TableRow
 from reports.load import RecordedResults, RecordedRow
 from reports.papers.definition import Definition, PaperColumn, PaperTable, load, names
-from reports.papers.matching import COMPARED, Match, Matching
+from reports.papers.paper_results import COMPARED, Match, PaperResults
 from reports.papers.paper_tables import (
     BLANK,
     measured_cell,
@@ -56,8 +56,10 @@ def published_tables(comparison: RecordedResults, significance: Significance) ->
             yield Text((f"Published numbers of {name}: {error}.",))
             continue
         own = tuple(row for row in comparison.rows if not row.added and not row.source)
-        matching = Matching(definition, RunLibrary(comparison.workdir, own))
-        tables = [_table(matching, table, comparison.rows) for table in definition.tables]
+        paper = PaperResults(
+            definition, RunLibrary(comparison.name, own, workdir=comparison.workdir)
+        )
+        tables = [_table(paper, table, comparison.rows) for table in definition.tables]
         shown = [table for table in tables if table is not None]
         yield from shown
         if not shown:
@@ -65,21 +67,21 @@ def published_tables(comparison: RecordedResults, significance: Significance) ->
             yield Text((text,))
 
 
-def _table(matching: Matching, table: PaperTable, rows: Sequence[RecordedRow]) -> Table | None:
+def _table(paper: PaperResults, table: PaperTable, rows: Sequence[RecordedRow]) -> Table | None:
     """Return a table of our rows and the published ones; None without a number of both."""
-    plain = [column for column in matching.columns(table) if column.score and not column.difference]
+    plain = [column for column in paper.columns(table) if column.score and not column.difference]
     columns = []
     for one in plain:
-        if any(matching.measure(row, one).by_seed for row in rows):
+        if any(paper.measure(row, one).by_seed for row in rows):
             columns.append(one)
-    published = _published_lines(matching, table, columns, rows)
+    published = _published_lines(paper, table, columns, rows)
     if not columns or not published:
         return None
-    own = [_own_line(matching, row, columns) for row in rows]
+    own = [_own_line(paper, row, columns) for row in rows]
     heads = []
     for place, column in enumerate(columns):
         heads.append(Column(f"c{place}", column.head, group=column.group))
-    name = matching.definition.name
+    name = paper.definition.name
     return Table(
         f"published-{name}-{table.key}",
         f"{table.title} · published numbers of {name}",
@@ -98,14 +100,14 @@ def _has_number(line: TableRow) -> bool:
     return any(cell.state == "value" for cell in line.cells)
 
 
-def _own_line(matching: Matching, row: RecordedRow, columns: Sequence[PaperColumn]) -> TableRow:
+def _own_line(paper: PaperResults, row: RecordedRow, columns: Sequence[PaperColumn]) -> TableRow:
     cells = [Cell(row.label), Cell(row.base_model.rpartition("/")[2])]
-    cells += [measured_cell(matching.measure(row, column), column, row) for column in columns]
+    cells += [measured_cell(paper.measure(row, column), column, row) for column in columns]
     return TableRow(tuple(cells), "this comparison", ranked=False)
 
 
 def _published_lines(
-    matching: Matching,
+    paper: PaperResults,
     table: PaperTable,
     columns: Sequence[PaperColumn],
     rows: Sequence[RecordedRow],
@@ -113,13 +115,13 @@ def _published_lines(
     """Return the published rows, on the base models of our rows where the paper has these."""
     found: dict[tuple[str, str], dict[int, Match]] = {}
     for row in table.rows:
-        for one in matching.numbers_of(table, row):
+        for one in paper.numbers_of(table, row):
             at = [place for place, column in enumerate(columns) if column.prints(one.published)]
             key = one.published["model"], one.published["base_model"]
             for place in at[:1]:
                 found.setdefault(key, {}).setdefault(place, one)
-    bases = {matching.conditions.published_base(row.base_model) for row in rows} - {""}
-    known = set(matching.definition.bases)
+    bases = {paper.definition.find_published_base(row.base_model) for row in rows} - {""}
+    known = set(paper.definition.bases)
     lines = []
     for (model, base), numbers in found.items():
         if bases and base in known - bases:

@@ -1,5 +1,7 @@
 """What makes a run one of a paper's rows, and what makes it another one: base model, training text,
 settings.
+
+Reasons why a run is not the paper's are sentences "Another KIND: DETAIL.".
 """
 
 from __future__ import annotations
@@ -36,118 +38,117 @@ _SMALL = 1e-3  # a number below it is shown as 3e-5
 _REVISION = re.compile(r"^(hf://datasets/[^/]+/[^/@?]+)@[^/?]*")
 
 
-class PaperConditions:
-    """The conditions that a definition states for its rows, checked on runs that were made or are
-    planned.
+def is_run_of(definition: Definition, row: PaperRow, record: Record) -> bool:
+    """Whether a run belongs to a paper's row: its method and what `where` says.
 
-    Reasons why a run is not the paper's are sentences "Another KIND: DETAIL.".
+    A rehearsal can have what its own preset says where the row has what the paper's says, and
+    another text.
     """
+    if record.method != row.method or not matches(
+        record, _where(definition, row, record.rehearsal)
+    ):
+        return False
+    texts = definition.data
+    if "corpus" not in row.where or is_text(texts[row.where["corpus"]], record):
+        return True
+    return record.rehearsal and not any(is_text(text, record) for text in texts.values())
 
-    def __init__(self, definition: Definition) -> None:
-        self.definition = definition
 
-    def is_of(self, row: PaperRow, record: Record) -> bool:
-        """Whether a run belongs to a paper's row: its method and what `where` says.
-
-        A rehearsal can have what its own preset says where the row has what the paper's says, and
-        another text.
-        """
-        if record.method != row.method or not matches(record, self._where(row, record.rehearsal)):
-            return False
-        texts = self.definition.data
-        if "corpus" not in row.where or is_text(texts[row.where["corpus"]], record):
-            return True
-        return record.rehearsal and not any(is_text(text, record) for text in texts.values())
-
-    def _where(self, row: PaperRow, rehearsal: bool) -> dict[str, Any]:
-        """What `where` asks of a run; of a rehearsal without weights, and its own preset's value
-        for the paper's.
-        """
-        if not rehearsal:
-            return row.fixed
-        where = {key: value for key, value in row.fixed.items() if key not in _WEIGHTS}
-        if not row.preset:
-            return where
-        families = [self.definition.family(base) for base in self.definition.bases]
-        papers = [_options(row.method, row.preset, family) for family in families]
-        own = _options(row.method, row.preset, _REHEARSED)
-        for key, value in where.items():
-            if not isinstance(value, list) and any(
-                same_value(paper.get(key), value) for paper in papers
-            ):
-                where[key] = [value, own.get(key, value)]
+def _where(definition: Definition, row: PaperRow, rehearsal: bool) -> dict[str, Any]:
+    """What `where` asks of a run; of a rehearsal without weights, and its own preset's value
+    for the paper's.
+    """
+    if not rehearsal:
+        return row.fixed
+    where = {key: value for key, value in row.fixed.items() if key not in _WEIGHTS}
+    if not row.preset:
         return where
+    families = [definition.family(base) for base in definition.bases]
+    papers = [_options(row.method, row.preset, family) for family in families]
+    own = _options(row.method, row.preset, _REHEARSED)
+    for key, value in where.items():
+        if not isinstance(value, list) and any(
+            same_value(paper.get(key), value) for paper in papers
+        ):
+            where[key] = [value, own.get(key, value)]
+    return where
 
-    def other_base(self, base: str, row: PaperRow, base_model: str) -> list[str]:
-        """Why a base model is not the paper's; `base`: the paper's, as the published file names it."""
-        names = {
-            base_model,
-            base_model.rstrip("/").rsplit("/", 1)[-1],
-        }  # a file of vectors is known by its own name
-        if row.weights:
-            same = row.weights in names
-        else:
-            same = self.definition.same_base(base, base_model)
-        if same:
-            return []
-        return [f"Another base model: {base_model} instead of {base}."]
 
-    def other_training(self, row: PaperRow, ours: RecordedRow, base: str = "") -> list[str]:
-        """How a row of ours was trained differently from the paper's row on `base`, by default on
-        its own base model.
+def other_base(definition: Definition, base: str, row: PaperRow, base_model: str) -> list[str]:
+    """Why a base model is not the paper's; `base`: the paper's, as the published file names it."""
+    names = {
+        base_model,
+        base_model.rstrip("/").rsplit("/", 1)[-1],
+    }  # a file of vectors is known by its own name
+    if row.weights:
+        same = row.weights in names
+    else:
+        same = definition.same_base(base, base_model)
+    if same:
+        return []
+    return [f"Another base model: {base_model} instead of {base}."]
 
-        On a base model that the paper does not have only the text is compared.
-        """
-        base = base or self.published_base(ours.base_model)
-        wanted = self.definition.data.get(row.data)
-        reasons = []
-        if wanted is not None and ours.records[0].supervision != "untrained":
-            texts = dict.fromkeys(text_difference(wanted, record) for record in ours.finished)
-            reasons = [f"Another training text: {detail}." for detail in texts if detail]
-        if base:
-            family = self.definition.family(base)
-            unlike = dict.fromkeys(
-                text for record in ours.finished for text in other_settings(record, row, family)
-            )
-            if unlike:
-                reasons += [f"Other settings: {', '.join(unlike)}."]
-        return reasons
 
-    def reasons(self, base: str, row: PaperRow, ours: RecordedRow) -> list[str]:
-        """Why a row of ours is not the row that a paper publishes on `base`."""
-        return [*self.other_base(base, row, ours.base_model), *self.other_training(row, ours, base)]
+def other_training(
+    definition: Definition, row: PaperRow, ours: RecordedRow, base: str = ""
+) -> list[str]:
+    """How a row of ours was trained differently from the paper's row on `base`, by default on
+    its own base model.
 
-    def published_base(self, base_model: str) -> str:
-        """The name of a base model in the published file; "" for one that the paper does not have."""
-        return next(
-            (base for base in self.definition.bases if self.definition.same_base(base, base_model)),
-            "",
+    On a base model that the paper does not have only the text is compared.
+    """
+    base = base or definition.find_published_base(ours.base_model)
+    wanted = definition.data.get(row.data)
+    reasons = []
+    if wanted is not None and ours.records[0].supervision != "untrained":
+        texts = dict.fromkeys(text_difference(wanted, record) for record in ours.finished)
+        reasons = [f"Another training text: {detail}." for detail in texts if detail]
+    if base:
+        family = definition.family(base)
+        unlike = dict.fromkeys(
+            text for record in ours.finished for text in other_settings(record, row, family)
         )
+        if unlike:
+            reasons += [f"Other settings: {', '.join(unlike)}."]
+    return reasons
 
-    def remarks(self, base: str, row: PaperRow, ours: RecordedRow) -> tuple[str, ...]:
-        """Differences from a published row on `base` that do not make another row: a few entries,
-        the dev schedule.
-        """
-        wanted = self.definition.data.get(row.data)
-        family = self.definition.family(base)
-        entries = list[str]()
-        schedules = list[str]()
-        for record in ours.finished:
-            count = (record.corpus or {}).get("count")
-            if (
-                wanted
-                and wanted.count
-                and count not in (None, wanted.count)
-                and not text_difference(wanted, record)
-            ):
-                entries.append(f"Trained on {count:,} of {wanted.count:,} entries.")
-            if _SCHEDULE in (paper := _find_other_options(record, row, family)):
-                given = format_value(value_of(record, _SCHEDULE))
-                usual = format_value(paper[_SCHEDULE])
-                schedules.append(
-                    f"Scored on the dev set every {given} training steps instead of {usual}."
-                )
-        return tuple(dict.fromkeys(entries + schedules))
+
+def find_differences(
+    definition: Definition, base: str, row: PaperRow, ours: RecordedRow
+) -> list[str]:
+    """Why a row of ours is not the row that a paper publishes on `base`."""
+    return [
+        *other_base(definition, base, row, ours.base_model),
+        *other_training(definition, row, ours, base),
+    ]
+
+
+def remark_on(
+    definition: Definition, base: str, row: PaperRow, ours: RecordedRow
+) -> tuple[str, ...]:
+    """Differences from a published row on `base` that do not make another row: a few entries,
+    the dev schedule.
+    """
+    wanted = definition.data.get(row.data)
+    family = definition.family(base)
+    entries = list[str]()
+    schedules = list[str]()
+    for record in ours.finished:
+        count = (record.corpus or {}).get("count")
+        if (
+            wanted
+            and wanted.count
+            and count not in (None, wanted.count)
+            and not text_difference(wanted, record)
+        ):
+            entries.append(f"Trained on {count:,} of {wanted.count:,} entries.")
+        if _SCHEDULE in (paper := _find_other_options(record, row, family)):
+            given = format_value(value_of(record, _SCHEDULE))
+            usual = format_value(paper[_SCHEDULE])
+            schedules.append(
+                f"Scored on the dev set every {given} training steps instead of {usual}."
+            )
+    return tuple(dict.fromkeys(entries + schedules))
 
 
 # --- settings

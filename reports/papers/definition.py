@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -260,6 +261,26 @@ class PaperTable(Config):
         )
 
 
+@dataclass(frozen=True)
+class PaperCell:
+    """The cell of a table that a published number belongs to."""
+
+    table: PaperTable
+    row: PaperRow
+    column: PaperColumn
+
+    @property
+    def reference(self) -> PaperRow | None:
+        """The row that a difference goes to; None in a column of scores, and of a reference row."""
+        if self.column.difference:
+            found = self.table.reference_of(self.row)
+        else:
+            found = None
+        if found is None or found[0] is self.row:
+            return None
+        return found[0]
+
+
 class PaperFigure(Config):
     """A figure of the report; some kinds need no other key."""
 
@@ -411,6 +432,12 @@ class Definition(Config):
     def same_base(self, base: str, ours: str) -> bool:
         """Whether our name of a base model means the weights that the published file calls `base`."""
         return ours == base or ours in self.bases.get(base, [])
+
+    def find_published_base(self, base_model: str) -> str:
+        """Return the name of a base model in the published file; "" for one that the paper does not
+        have.
+        """
+        return next((base for base in self.bases if self.same_base(base, base_model)), "")
 
     def published_rows(self, file: str = "") -> list[Published]:
         """The rows of a published CSV file: next to the definition, else in the packages that carry

@@ -16,8 +16,8 @@ from reports.figures.labels import kind_of, short
 from reports.figures.layer_maps import layer_map
 from reports.load import RecordedRow
 from reports.papers.definition import PaperColumn, PaperFigure, PaperTable
-from reports.papers.matching import Matching
 from reports.papers.option_figures import ablation, scan
+from reports.papers.paper_results import PaperResults
 from reports.records.layer_grids import grids
 from reports.results import base_name
 from reports.stats.estimate import mean_sd
@@ -35,19 +35,19 @@ _STS = PaperColumn(title="STS Avg.", score="average sts")
 _NAMED = 24  # dots that have room for their names
 
 
-def paper_figures(matching: Matching, shown: list[RecordedRow]) -> list[Section]:
+def paper_figures(paper: PaperResults, shown: list[RecordedRow]) -> list[Section]:
     """The section of figures; none without any. `shown`: our rows in the tables, which some figures
     show.
     """
     blocks: list[Block] = []
     absent: list[str] = []
-    for figure in matching.definition.figures:
-        drawn = [one for one in _draw(matching, figure, shown) if one is not None]
+    for figure in paper.definition.figures:
+        drawn = [one for one in _draw(paper, figure, shown) if one is not None]
         blocks += drawn
         if drawn:
             absent += []
         else:
-            absent += [_absent(matching, figure)]
+            absent += [_absent(paper, figure)]
     if absent:
         blocks.append(Text(tuple(absent), bullets=True))
     if blocks:
@@ -55,13 +55,15 @@ def paper_figures(matching: Matching, shown: list[RecordedRow]) -> list[Section]
     return []
 
 
-def _draw(matching: Matching, figure: PaperFigure, shown: list[RecordedRow]) -> list[Figure | None]:
-    library = matching.library
-    name = matching.definition.name
-    comparison = library.as_comparison(name, shown)
+def _draw(
+    paper: PaperResults, figure: PaperFigure, shown: list[RecordedRow]
+) -> list[Figure | None]:
+    library = paper.library
+    name = paper.definition.name
+    comparison = replace(library, name=name, rows=tuple(shown))
     match figure.kind:
         case "alignment-uniformity":
-            return [alignment_uniformity(matching)]
+            return [alignment_uniformity(paper)]
         case "histograms":
             target = next(iter(targets(comparison)), None)
             return [histograms(comparison, *key, target) for key in comparison.columns("geometry")]
@@ -70,13 +72,13 @@ def _draw(matching: Matching, figure: PaperFigure, shown: list[RecordedRow]) -> 
             for r in library.rows:
                 if any(s.suite == "layers" for one in r.finished for s in one.scores):
                     rows.append(r)
-            layers = library.as_comparison(name, rows)
+            layers = replace(library, name=name, rows=tuple(rows))
             return [layer_map(layers, grid) for grid in grids(layers)]
         case "tradeoff":
             return [tradeoff(comparison, next(iter(targets(comparison)), None))]
         case "scan":
-            return [scan(matching, figure)]
-    return [ablation(matching, figure)]
+            return [scan(paper, figure)]
+    return [ablation(paper, figure)]
 
 
 def blocks_of_file(name: str) -> list[str] | None:
@@ -86,13 +88,13 @@ def blocks_of_file(name: str) -> list[str] | None:
     return None
 
 
-def _absent(matching: Matching, figure: PaperFigure) -> str:
+def _absent(paper: PaperResults, figure: PaperFigure) -> str:
     """What the report says of a figure that could not be drawn."""
     if figure.kind in _LACKS:
         return f"Not drawn: {_LACKS[figure.kind]}."
     lack = "no study tried two values of each option" if figure.kind == "scan" else "no run has it"
-    name = matching.definition.name
-    there = figure.key in (blocks_of_file(matching.definition.name) or [])
+    name = paper.definition.name
+    there = figure.key in (blocks_of_file(paper.definition.name) or [])
     if there:
         how = f" To measure it: harness compare {name} --only {figure.key} --workdir WORKDIR"
     else:
@@ -100,20 +102,20 @@ def _absent(matching: Matching, figure: PaperFigure) -> str:
     return f"Not drawn: {figure.title}: {lack}.{how}"
 
 
-def alignment_uniformity(matching: Matching) -> Figure | None:
+def alignment_uniformity(paper: PaperResults) -> Figure | None:
     """Our rows and the points of the first table that has both columns, coloured by STS average."""
     heads = {
-        table.key: [column.head for column in matching.columns(table)]
-        for table in matching.definition.tables
+        table.key: [column.head for column in paper.columns(table)]
+        for table in paper.definition.tables
     }
-    table = next((t for t in matching.definition.tables if {*_SPACE} <= {*heads[t.key]}), None)
+    table = next((t for t in paper.definition.tables if {*_SPACE} <= {*heads[t.key]}), None)
     if table is None:
         return None
     columns = []
     for head in _SPACE:
-        columns.append(next(c for c in matching.columns(table) if c.head == head))
-    ours = _measured_dots(matching, columns)
-    dots = [*ours, *_published_dots(matching, table)]
+        columns.append(next(c for c in paper.columns(table) if c.head == head))
+    ours = _measured_dots(paper, columns)
+    dots = [*ours, *_published_dots(paper, table)]
     if len(dots) > _NAMED:
         unnamed = f" Not named: the last {len(dots) - _NAMED} points."
     else:
@@ -130,20 +132,20 @@ def alignment_uniformity(matching: Matching) -> Figure | None:
     )
 
 
-def _measured_dots(matching: Matching, columns: list[PaperColumn]) -> list[Dot]:
+def _measured_dots(paper: PaperResults, columns: list[PaperColumn]) -> list[Dot]:
     """The first candidate of each of the paper's rows on each base model that has both numbers."""
     found: dict[int, tuple[RecordedRow, list[float]]] = {}
-    for spec in (spec for table in matching.definition.tables for spec in table.rows):
-        for members in matching.candidates(spec).values():
+    for spec in (spec for table in paper.definition.tables for spec in table.rows):
+        for members in paper.candidates(spec).values():
             for row in members:
-                values = [matching.measure(row, column).values for column in columns]
+                values = [paper.measure(row, column).values for column in columns]
                 if all(values):
                     found.setdefault(id(row), (row, [mean_sd(value)[0] for value in values]))
                     break
     several = len({row.base_model for row, _ in found.values()}) > 1
     dots = []
     for row, (alignment, uniformity) in found.values():
-        sts = matching.measure(row, _STS).values
+        sts = paper.measure(row, _STS).values
         if several:
             name = f"{row.label} · {base_name(row.base_model)}"
         else:
@@ -158,10 +160,10 @@ def _measured_dots(matching: Matching, columns: list[PaperColumn]) -> list[Dot]:
     return dots
 
 
-def _published_dots(matching: Matching, space: PaperTable) -> list[Dot]:
+def _published_dots(paper: PaperResults, space: PaperTable) -> list[Dot]:
     points: dict[tuple[str, str], dict[str, float]] = {}
     kinds: dict[tuple[str, str], str] = {}
-    for one in matching.numbers:
+    for one in paper.numbers:
         if one.place is not None and one.place.table is space and one.value is not None:
             model = one.published["model"], one.published["base_model"]
             points.setdefault(model, {}).setdefault(one.place.column.head, one.value)

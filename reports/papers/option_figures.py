@@ -16,7 +16,7 @@ from reports.figures.style import COLOURS, INK, finish, new, style
 from reports.figures.trials import Points, draw_best, draw_by_bin, draw_legend
 from reports.load import RecordedRow
 from reports.papers.definition import PaperFigure, PaperRow
-from reports.papers.matching import Matching
+from reports.papers.paper_results import PaperResults
 from reports.records.run_library import ScoredTrial, TrialSetting, matches
 from reports.results import base_name
 from reports.stats.estimate import bins, mean_sd
@@ -34,12 +34,12 @@ _LISTED = 10  # values that are shown one by one, as those of a grid
 # --------------------------------------------------------------------------------------------------------
 
 
-def ablation(matching: Matching, figure: PaperFigure) -> Figure | None:
+def ablation(paper: PaperResults, figure: PaperFigure) -> Figure | None:
     """A figure of kind "levels" (every factor, whatever else differs), "additions" (rows with one
     of the factors next to rows with none) or "amounts" (the levels of one factor by the amount of
     text).
     """
-    every = [row for row in matching.library.find(figure.method) if row.finished]
+    every = [row for row in paper.library.find(figure.method) if row.finished]
     rows = [row for row in every if matches(row.records[0], figure.where)]
     for key in (
         figure.same if every else ()
@@ -47,7 +47,7 @@ def ablation(matching: Matching, figure: PaperFigure) -> Figure | None:
         values = [_option(row, key) for row in every]
         usual = max(sorted(set(values), key=str), key=values.count)
         rows = [row for row in rows if _option(row, key) == usual]
-    found = _scored_rows(matching, figure, rows)
+    found = _scored_rows(paper, figure, rows)
     if found is None:
         return None
     make = {"levels": _level_panels, "additions": _added_panels, "amounts": _amount_panels}[
@@ -60,7 +60,7 @@ def ablation(matching: Matching, figure: PaperFigure) -> Figure | None:
 
 
 def _scored_rows(
-    matching: Matching,
+    paper: PaperResults,
     figure: PaperFigure,
     rows: Sequence[RecordedRow],
 ) -> tuple[str, _Scored] | None:
@@ -95,11 +95,9 @@ def _scored_rows(
             key=lambda m: (bool(m) and not m[0].rehearsal, count_needed(m), len(m)),
         )
     scored = {}
-    for column in matching.columns(figure):
+    for column in paper.columns(figure):
         scored[column.title] = [
-            (row, mean_sd(m.values)[0])
-            for row in best
-            if (m := matching.measure(row, column)).by_seed
+            (row, mean_sd(m.values)[0]) for row in best if (m := paper.measure(row, column)).by_seed
         ]
     title = max(scored, key=lambda name: len(scored[name]))
     if scored[title]:
@@ -241,7 +239,7 @@ def _steps(row: RecordedRow) -> int:
 # ------------------------------------------------------------------------------------------------------------
 
 
-def scan(matching: Matching, figure: PaperFigure) -> Figure | None:
+def scan(paper: PaperResults, figure: PaperFigure) -> Figure | None:
     """Maximum and upper quartile of a study's trials by one option, with a panel for each group of
     its rows ("METHOD, GROUP VALUE" in their labels); or by two options, a panel each, and the best
     trial by both.
@@ -250,11 +248,11 @@ def scan(matching: Matching, figure: PaperFigure) -> Figure | None:
     it, then the one with most trials. None where no setting has two values of each option.
     """
     keys = list(figure.factors)
-    found = _find_trials(matching, figure, keys)
+    found = _find_trials(paper, figure, keys)
     if found is None:
         return None
     setting, trials = found
-    groups = _group_trials(matching, figure, trials)
+    groups = _group_trials(paper, figure, trials)
     with style():
         plot = new(7.2, 3.0)
         if len(keys) == 1:
@@ -267,7 +265,7 @@ def scan(matching: Matching, figure: PaperFigure) -> Figure | None:
             axes.set(xlabel=figure.factors[key], title=title or f"By {figure.factors[key]}")
         plot.axes[0].set_ylabel(f"{setting.dev_task} dev Spearman ×100")
         draw_legend(plot)
-        where = f"{base_name(setting.base_model)}, {matching.library.setting_names[setting]}"
+        where = f"{base_name(setting.base_model)}, {paper.library.setting_names[setting]}"
         caption = _describe_scan(figure, trials, where)
         values = []
         for own in lines:
@@ -278,15 +276,15 @@ def scan(matching: Matching, figure: PaperFigure) -> Figure | None:
 
 
 def _group_trials(
-    matching: Matching,
+    paper: PaperResults,
     figure: PaperFigure,
     trials: Sequence[ScoredTrial],
 ) -> dict[str, _Named]:
     """Return the trials of each row of the method's studies, by the group of the row."""
     chosen = {id(trial) for trial in trials}
     groups: dict[str, _Named] = {}
-    for row in _rows_of_studies(matching, figure):
-        own = [trial for trial in matching.trials_of(row) if id(trial) in chosen]
+    for row in _rows_of_studies(paper, figure):
+        own = [trial for trial in paper.trials_of(row) if id(trial) in chosen]
         if own:
             _, comma, name = row.label.rpartition(", ")
             if comma:
@@ -369,14 +367,14 @@ def _describe_points(label: str, points: Points) -> str:
     return f"{label}: {', '.join(texts)}"
 
 
-def _rows_of_studies(matching: Matching, figure: PaperFigure) -> list[PaperRow]:
+def _rows_of_studies(paper: PaperResults, figure: PaperFigure) -> list[PaperRow]:
     """The rows of the figure's method in tables of studies."""
-    tables = [table for table in matching.definition.tables if table.studies]
+    tables = [table for table in paper.definition.tables if table.studies]
     return [row for table in tables for row in table.rows if row.method == figure.method]
 
 
 def _find_trials(
-    matching: Matching,
+    paper: PaperResults,
     figure: PaperFigure,
     keys: Sequence[str],
 ) -> tuple[TrialSetting, list[ScoredTrial]] | None:
@@ -384,8 +382,8 @@ def _find_trials(
     option and one value of each option in `same`.
     """
     known = {}
-    for row in _rows_of_studies(matching, figure):
-        for t in matching.trials_of(row):
+    for row in _rows_of_studies(paper, figure):
+        for t in paper.trials_of(row):
             known[id(t)] = t
     alike: dict[tuple[TrialSetting, tuple[str, ...]], list[ScoredTrial]] = {}
     for t in known.values():
@@ -396,7 +394,7 @@ def _find_trials(
     for (setting, _), trials in alike.items():
         if all(len({_value(t, key) for t in trials}) > 1 for key in keys):
             found.append((setting, trials))
-    order = matching.library.settings
+    order = paper.library.settings
     return min(
         found,
         key=lambda f: (f[0].dev_task != "STS-B", -len(f[1]), order.index(f[0])),

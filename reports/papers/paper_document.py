@@ -8,6 +8,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from harness.results.record import Record
@@ -15,8 +16,9 @@ from reports.document.blocks import Block, Document, Section, Text
 from reports.load import RecordedRow
 from reports.papers.definition import Definition, PaperTable
 from reports.papers.figures import blocks_of_file, paper_figures
-from reports.papers.matching import Match, Matching
+from reports.papers.paper_results import Match, PaperResults
 from reports.papers.paper_tables import paper_table, search_spaces, summary_table
+from reports.papers.public_runs import seed_table
 from reports.records.run_library import RunLibrary
 from reports.results import base_name
 from reports.stats.estimate import mean_sd
@@ -66,27 +68,27 @@ def describe(
     from reports.tables.row_differences import difference_table
     from reports.tables.run_details import how_it_was_run
 
-    matching = Matching(definition, library)
-    matching.check_candidates()
+    paper = PaperResults(definition, library)
+    paper.check_candidates()
     sections: list[Section] = []
     shown: list[RecordedRow] = []
     for table in definition.tables:
         heading = table.title.partition(" · ")[0]
         if not table.columns:
-            spaces = search_spaces(matching, table)
+            spaces = search_spaces(paper, table)
             if spaces:
                 sections += [Section(table.key, heading, [spaces])]
             continue
-        filled, rows = paper_table(matching, table)
+        filled, rows = paper_table(paper, table)
         blocks: list[Block] = [filled] if filled else []
-        sections.append(Section(table.key, heading, blocks + _missing_rows(matching, table)))
+        sections.append(Section(table.key, heading, blocks + _missing_rows(paper, table)))
         known = {row.key for row in shown}
         shown += [row for row in rows if row.key not in known]
-    figures = paper_figures(matching, shown)
-    comparison = library.as_comparison(definition.name, shown, definition.title)
+    figures = paper_figures(paper, shown)
+    comparison = replace(library, name=definition.name, rows=tuple(shown), title=definition.title)
     for key, title, block in (
-        ("seeds", "What seeds do", matching.public_runs.table(matching.published)),
-        ("joined", "Published and measured", summary_table(matching)),
+        ("seeds", "What seeds do", seed_table(paper.public_runs, paper.published)),
+        ("joined", "Published and measured", summary_table(paper)),
         ("differences", "Differences between our rows", difference_table(comparison)),
     ):
         if block is not None:
@@ -94,16 +96,16 @@ def describe(
     sections += figures
     if shown:
         sections.append(Section("run", "How it was run", how_it_was_run(comparison)))
-    sections.append(Section("limits", "Limits", [_limits(matching, shown, comparison.warnings)]))
+    sections.append(Section("limits", "Limits", [_limits(paper, shown)]))
     document = Document(
         definition.title,
-        _headline(matching.numbers),
-        _facts(matching, shown),
+        _headline(paper.numbers),
+        _facts(paper, shown),
         sections,
         definition.description,
     )
-    document.origin = provenance_of(_records_behind(matching, shown))
-    lines = plain(matching.numbers, "rehearsal" if any(row.rehearsal for row in shown) else "")
+    document.origin = provenance_of(_records_behind(paper, shown))
+    lines = plain(paper.numbers, "rehearsal" if any(row.rehearsal for row in shown) else "")
     return (
         document,
         {"tables/joined.csv": as_csv(lines)},
@@ -111,14 +113,14 @@ def describe(
     )
 
 
-def _records_behind(matching: Matching, shown: Sequence[RecordedRow]) -> list[Record]:
+def _records_behind(paper: PaperResults, shown: Sequence[RecordedRow]) -> list[Record]:
     """Return the records of the rows that are shown, and of the numbers of studies."""
-    by_id = matching.library.by_id
+    by_id = paper.library.by_id
     used = {}
     for row in shown:
         for record in row.records:
             used[record.id] = record
-    for one in matching.numbers:
+    for one in paper.numbers:
         used |= {run: by_id[run] for run in one.measured.records if run in by_id}
     return list(used.values())
 
@@ -205,29 +207,29 @@ def _headline(numbers: list[Match]) -> str:
     )
 
 
-def _facts(matching: Matching, shown: list[RecordedRow]) -> list[tuple[str, str]]:
+def _facts(paper: PaperResults, shown: list[RecordedRow]) -> list[tuple[str, str]]:
     rows = len(shown)
     runs = sum(len(row.records) for row in shown)
     bases = len({row.base_model for row in shown})
     return [
-        (str(len(matching.definition.tables)), "tables"),
-        (str(len(matching.numbers)), "published numbers"),
-        (str(sum(bool(one.measured.by_seed) for one in matching.numbers)), "with a number of ours"),
+        (str(len(paper.definition.tables)), "tables"),
+        (str(len(paper.numbers)), "published numbers"),
+        (str(sum(bool(one.measured.by_seed) for one in paper.numbers)), "with a number of ours"),
         (str(rows), "row of ours" if rows == 1 else "rows of ours"),
         (str(runs), "run" if runs == 1 else "runs"),
         (str(bases), "base model" if bases == 1 else "base models"),
     ]
 
 
-def _missing_rows(matching: Matching, table: PaperTable) -> list[Block]:
+def _missing_rows(paper: PaperResults, table: PaperTable) -> list[Block]:
     """How many rows of the paper have no comparable number of ours, and the commands that measure
     them.
     """
-    printed = [numbers for row in table.rows if (numbers := matching.numbers_of(table, row))]
+    printed = [numbers for row in table.rows if (numbers := paper.numbers_of(table, row))]
     missing = sum(all(one.difference is None for one in numbers) for numbers in printed)
     if not missing:
         return []
-    name = matching.definition.name
+    name = paper.definition.name
     blocks = blocks_of_file(name)
     commands = [f"harness study run {study} --workdir WORKDIR" for study in table.studies]
     if not commands and blocks is not None:
@@ -240,7 +242,7 @@ def _missing_rows(matching: Matching, table: PaperTable) -> list[Block]:
     return [Text((f"{text} To measure them: {'; '.join(commands)}" if commands else text,))]
 
 
-def _limits(matching: Matching, shown: list[RecordedRow], warnings: list[str]) -> Text:
+def _limits(paper: PaperResults, shown: list[RecordedRow]) -> Text:
     limits = [
         "The interval of a row holds its standard deviation over seeds on the same test pairs, under a normal "
         "distribution. With few seeds it is wide, and a published number inside it is no proof of agreement.",
@@ -258,5 +260,5 @@ def _limits(matching: Matching, shown: list[RecordedRow], warnings: list[str]) -
         limits.append(
             "Small base models show how methods rank among themselves, not what a paper's model reaches."
         )
-    every = dict.fromkeys([*matching.library.warnings, *warnings])
+    every = dict.fromkeys(paper.library.warnings)
     return Text((*limits, *(f"Warning: {text}." for text in every)), bullets=True)

@@ -5,16 +5,16 @@ search spaces.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from harness.tasks.mteb.benchmarks import EN_V1
 from reports.document.table import MINUS, Cell, Column, Table, TableRow, absent, number, rank_cells
 from reports.load import RecordedRow, describe_prompts
-from reports.papers.conditions import has_effect
-from reports.papers.definition import PaperColumn, PaperRow, PaperTable, Published
-from reports.papers.matching import Match, Matching, Place, training_of
+from reports.papers.conditions import has_effect, other_training, remark_on
+from reports.papers.definition import PaperCell, PaperColumn, PaperRow, PaperTable, Published
 from reports.papers.measured import ENDED, Measured
+from reports.papers.paper_results import Match, PaperResults, training_of
 from reports.results import base_name
 from reports.stats.estimate import mean_sd
 from reports.tables.score_cells import anchor
@@ -82,18 +82,14 @@ PublishedKey = tuple[str, str]
 """Of a published row: model and base model."""
 
 
-@dataclass
-class _PublishedRow:
-    """A published row: the row of the definition, and its numbers by the place of their column."""
-
-    row: PaperRow
-    numbers: dict[int, Match] = field(default_factory=dict)
+PublishedRows = dict[PublishedKey, tuple[PaperRow, dict[int, Match]]]
+"""The row of the definition, and its numbers by the place of their column."""
 
 
-def _published_lines(matching: Matching, table: PaperTable) -> list[TableRow]:
+def _published_lines(paper: PaperResults, table: PaperTable) -> list[TableRow]:
     """The published rows, those of one base model together."""
-    bases = list(matching.definition.bases)
-    rows = _published_rows(matching, table)
+    bases = list(paper.definition.bases)
+    rows = _published_rows(paper, table)
 
     def place_of(key: PublishedKey) -> int:
         if key[1] in bases:
@@ -103,39 +99,38 @@ def _published_lines(matching: Matching, table: PaperTable) -> list[TableRow]:
     lines = []
     for key in sorted(rows, key=place_of):
         model, base = key
-        own = rows[key]
-        notes = [published_notes(one.published) for one in own.numbers.values()]
-        marks = {one.published["source_mark"] for one in own.numbers.values()}
+        row, numbers = rows[key]
+        notes = [published_notes(one.published) for one in numbers.values()]
+        marks = {one.published["source_mark"] for one in numbers.values()}
         if len(notes) > 1:
             common = set.intersection(*map(set, notes))
         else:
             common = set()
         about = [source_note(mark) for mark in marks if len(marks) == 1]
         cells = [Cell(model).with_notes(*filter(None, about), *common), BLANK]
-        for i, column in enumerate(matching.columns(table)):
-            printed = own.numbers.get(i)
+        for i, column in enumerate(paper.columns(table)):
+            printed = numbers.get(i)
             if printed is None:
-                cells.append(_find_derived_cell(matching, table, rows, key, column))
+                cells.append(_find_derived_cell(paper, table, rows, key, column))
             else:
                 further = _own_notes(printed, common, several=len(marks) > 1)
                 cells.append(published_cell(printed, column, further))
         block = f"{base if base in bases else OTHER} · published"
-        lines.append(TableRow(tuple(cells), block, not own.row.supervised))
+        lines.append(TableRow(tuple(cells), block, not row.supervised))
     return lines
 
 
-def _published_rows(matching: Matching, table: PaperTable) -> dict[PublishedKey, _PublishedRow]:
+def _published_rows(paper: PaperResults, table: PaperTable) -> PublishedRows:
     """Return the rows that the paper publishes in a table."""
-    columns = matching.columns(table)
-    rows: dict[PublishedKey, _PublishedRow] = {}
+    columns = paper.columns(table)
+    rows: PublishedRows = {}
     for row in table.rows:
-        for one in matching.numbers_of(table, row):
+        for one in paper.numbers_of(table, row):
             assert one.place is not None
             at = _place_of_column(columns, one.place.column)
             key = one.published["model"], one.published["base_model"]
-            own = rows.setdefault(key, _PublishedRow(row))
-            own.numbers.setdefault(at, one)
-            own.row = row
+            _, numbers = rows.setdefault(key, (row, {}))
+            numbers.setdefault(at, one)
     return rows
 
 
@@ -154,27 +149,27 @@ def _own_notes(printed: Match, common: set[str], *, several: bool) -> list[str]:
 
 
 def _find_derived_cell(
-    matching: Matching,
+    paper: PaperResults,
     table: PaperTable,
-    rows: Mapping[PublishedKey, _PublishedRow],
+    rows: PublishedRows,
     key: PublishedKey,
     column: PaperColumn,
 ) -> Cell:
     """A number that the paper does not print: a difference of two that it does, or nothing."""
-    own = rows[key]
+    own_row, own = rows[key]
     if not column.published:
-        reference = Place(table, own.row, column).reference
+        reference = PaperCell(table, own_row, column).reference
     else:
         reference = None
-    heads = [one.head for one in matching.columns(table)]
+    heads = [one.head for one in paper.columns(table)]
     if column.name in heads:
         at = heads.index(column.name)
     else:
         at = -1
-    for other, about in rows.items():
-        printed = about.numbers.get(at)
-        if about.row is reference and other[1] == key[1] and printed is not None:
-            return _derived_cell(column, own.numbers.get(at), printed)
+    for other, (row, numbers) in rows.items():
+        printed = numbers.get(at)
+        if row is reference and other[1] == key[1] and printed is not None:
+            return _derived_cell(column, own.get(at), printed)
     return BLANK
 
 
@@ -222,7 +217,7 @@ def _sentence(clause: str) -> str:
     return f"{clause[:1].upper()}{clause[1:]}."
 
 
-def _own_lines(matching: Matching, table: PaperTable) -> tuple[list[TableRow], list[RecordedRow]]:
+def _own_lines(paper: PaperResults, table: PaperTable) -> tuple[list[TableRow], list[RecordedRow]]:
     """Our lines of a table, and our rows in them. A row of the paper without a run has a line with
     the reason.
 
@@ -230,15 +225,15 @@ def _own_lines(matching: Matching, table: PaperTable) -> tuple[list[TableRow], l
     """
     shown: list[RecordedRow] = []
     if table.studies:
-        lines = _study_lines(matching, table)
+        lines = _study_lines(paper, table)
     else:
-        lines = _run_lines(matching, table, shown)
+        lines = _run_lines(paper, table, shown)
     if any(str(row.where.get("pooling", "")).startswith("layer:") for row in table.rows):
-        lines += _layer_lines(matching, table, shown)
-    every = (row for one in matching.definition.tables for row in one.rows)
-    if not lines and any(matching.candidates(row) for row in every):
-        rows = [row for row in table.rows if matching.bases_of(table, row)]
-        lines = [_line_without_run(matching, table, row, "", "not measured here") for row in rows]
+        lines += _layer_lines(paper, table, shown)
+    every = (row for one in paper.definition.tables for row in one.rows)
+    if not lines and any(paper.candidates(row) for row in every):
+        rows = [row for row in table.rows if paper.bases_of(table, row)]
+        lines = [_line_without_run(paper, table, row, "", "not measured here") for row in rows]
     return lines, list({row.key: row for row in shown}.values())
 
 
@@ -248,32 +243,32 @@ Lines = dict[str, list[tuple[RecordedRow, TableRow]]]
 """Label of a row of the paper -> our rows for it, each with its line."""
 
 
-def _run_lines(matching: Matching, table: PaperTable, shown: list[RecordedRow]) -> list[TableRow]:
+def _run_lines(paper: PaperResults, table: PaperTable, shown: list[RecordedRow]) -> list[TableRow]:
     """Our rows that have any of the table's numbers (or ended early), by base model in the
     definition's order.
     """
     # A block without any number is shown only for a rehearsal, whose cells say what was not
     # available.
-    found = _lines_by_block(matching, table)
+    found = _lines_by_block(paper, table)
     blocks = {key: block for key, block in found.items() if key[1] or _has_number(block)}
     only_others = all(base == OTHER for base, _ in blocks)
     if not any(base == OTHER for base, _ in blocks) and blocks:
         blocks[OTHER, any(rehearsal for _, rehearsal in blocks)] = {}
     lines = []
-    for key in _in_order(matching, blocks):
-        lines += _lines_of_block(matching, table, key, blocks[key], shown)
+    for key in _in_order(paper, blocks):
+        lines += _lines_of_block(paper, table, key, blocks[key], shown)
     if blocks and only_others:  # no block of a base model has the rest
-        rest = [r for r in table.rows if not r.weights and matching.bases_of(table, r)]
-        lines += [_line_without_run(matching, table, r, "", "not measured here") for r in rest]
+        rest = [r for r in table.rows if not r.weights and paper.bases_of(table, r)]
+        lines += [_line_without_run(paper, table, r, "", "not measured here") for r in rest]
     return lines
 
 
-def _in_order(matching: Matching, keys: Iterable[BlockKey]) -> list[BlockKey]:
+def _in_order(paper: PaperResults, keys: Iterable[BlockKey]) -> list[BlockKey]:
     """Return blocks in the order of the definition's base models, rehearsals after runs, others
     last.
     """
     known = []
-    for names in matching.definition.bases.values():
+    for names in paper.definition.bases.values():
         known.extend(names)
     order = {base: place for place, base in enumerate(known)}
 
@@ -285,7 +280,7 @@ def _in_order(matching: Matching, keys: Iterable[BlockKey]) -> list[BlockKey]:
 
 
 def _lines_of_block(
-    matching: Matching,
+    paper: PaperResults,
     table: PaperTable,
     key: BlockKey,
     block: Lines,
@@ -300,27 +295,27 @@ def _lines_of_block(
         if own:
             shown += [ours for ours, _ in own]
             lines += [line for _, line in own]
-        elif _is_expected(matching, table, row, key[0]):
-            lines.append(_line_without_run(matching, table, row, key[0], _block_name(*key)))
+        elif _is_expected(paper, table, row, key[0]):
+            lines.append(_line_without_run(paper, table, row, key[0], _block_name(*key)))
     return lines
 
 
-def _lines_by_block(matching: Matching, table: PaperTable) -> dict[BlockKey, Lines]:
+def _lines_by_block(paper: PaperResults, table: PaperTable) -> dict[BlockKey, Lines]:
     """Return our lines of a table by block: for each row of the paper and base model the nearest
     row of ours that has a number of the table, or else that ended early or is a rehearsal.
     """
-    scores = [column for column in matching.columns(table) if not column.difference]
+    scores = [column for column in paper.columns(table) if not column.difference]
     blocks: dict[BlockKey, Lines] = {}
     for row in table.rows:
-        places = [Place(table, row, column) for column in scores]
-        for base, members in matching.candidates(row).items():
-            measured = (r for r in members if any(matching.value(p, r).by_seed for p in places))
+        places = [PaperCell(table, row, column) for column in scores]
+        for base, members in paper.candidates(row).items():
+            measured = (r for r in members if any(paper.value(p, r).by_seed for p in places))
             early = (r for r in members if not r.finished or r.rehearsal)
             best = next(measured, None) or next(early, None)
             if best is None:
                 continue
             key = OTHER if row.weights else base, best.rehearsal
-            line = _run_line(matching, table, row, best, _block_name(*key))
+            line = _run_line(paper, table, row, best, _block_name(*key))
             blocks.setdefault(key, {}).setdefault(row.label, []).append((best, line))
     return blocks
 
@@ -339,7 +334,7 @@ def _block_name(base: str, rehearsal: bool) -> str:
 
 
 def _run_line(
-    matching: Matching,
+    paper: PaperResults,
     table: PaperTable,
     row: PaperRow,
     ours: RecordedRow,
@@ -357,13 +352,13 @@ def _run_line(
         notes = [_sentence(text)]
     else:
         notes = []
-    if len(matching.candidates(row).get(ours.base_model, [])) > 1:
+    if len(paper.candidates(row).get(ours.base_model, [])) > 1:
         notes.append(_CHOICE)
-    base = matching.conditions.published_base(ours.base_model)
-    if base and matching.bases_of(table, row) and not ours.rehearsal:
+    base = paper.definition.find_published_base(ours.base_model)
+    if base and paper.bases_of(table, row) and not ours.rehearsal:
         notes += [
-            *matching.conditions.other_training(row, ours),
-            *matching.conditions.remarks(base, row, ours),
+            *other_training(paper.definition, row, ours),
+            *remark_on(paper.definition, base, row, ours),
         ]
     head = Cell(
         label,
@@ -371,8 +366,8 @@ def _run_line(
         records=tuple(r.id for r in ours.records),
         notes=tuple(notes),
     )
-    columns = matching.columns(table)
-    cells = (measured_cell(matching.value(Place(table, row, c), ours), c, ours) for c in columns)
+    columns = paper.columns(table)
+    cells = (measured_cell(paper.value(PaperCell(table, row, c), ours), c, ours) for c in columns)
     return TableRow(
         (head, seeds, *cells),
         block,
@@ -380,22 +375,22 @@ def _run_line(
     )
 
 
-def _is_expected(matching: Matching, table: PaperTable, row: PaperRow, base: str) -> bool:
+def _is_expected(paper: PaperResults, table: PaperTable, row: PaperRow, base: str) -> bool:
     """Whether a block lacks a row of the paper: one that the paper has on its base model, or on any
     other one.
     """
-    bases = matching.bases_of(table, row)
+    bases = paper.bases_of(table, row)
     if not bases:
         return False
-    elsewhere = bool(row.weights) or not any(one in matching.definition.bases for one in bases)
+    elsewhere = bool(row.weights) or not any(one in paper.definition.bases for one in bases)
     if elsewhere or base == OTHER:
         return elsewhere and base == OTHER
-    published = matching.conditions.published_base(base)
+    published = paper.definition.find_published_base(base)
     return not published or published in bases
 
 
 def _line_without_run(
-    matching: Matching,
+    paper: PaperResults,
     table: PaperTable,
     row: PaperRow,
     base: str,
@@ -403,7 +398,7 @@ def _line_without_run(
 ) -> TableRow:
     """The line of a row that has no run: n/a with the reason where the paper has a number."""
     if row.method and not table.studies:
-        found = matching.candidates(row)
+        found = paper.candidates(row)
     else:
         found = {}
     if base in ("", OTHER):
@@ -412,9 +407,9 @@ def _line_without_run(
         rows = found.get(base, [])
     why = _why_no_run(table, row, is_run=bool(rows), elsewhere=bool(found))
     cells = []
-    for column in matching.columns(table):
+    for column in paper.columns(table):
         if rows:
-            recorded = matching.value(Place(table, row, column), rows[0]).missing
+            recorded = paper.value(PaperCell(table, row, column), rows[0]).missing
         else:
             recorded = ""
         reason = recorded or ("" if column.score else column.cannot) or why
@@ -437,15 +432,15 @@ def _why_no_run(table: PaperTable, row: PaperRow, *, is_run: bool, elsewhere: bo
     return f"no {what} of it{' on this base model' if elsewhere else ''}"
 
 
-def _study_lines(matching: Matching, table: PaperTable) -> list[TableRow]:
+def _study_lines(paper: PaperResults, table: PaperTable) -> list[TableRow]:
     """A block for each setting that studies scored trials in."""
-    columns = matching.columns(table)
+    columns = paper.columns(table)
     every = list[TableRow]()
-    for setting, setting_name in matching.library.setting_names.items():
+    for setting, setting_name in paper.library.setting_names.items():
         name = f"{base_name(setting.base_model)} · {setting_name} · measured here"
         lines = []
         for row in table.rows:
-            numbers = [matching.value_of_study(row, setting, c) for c in columns]
+            numbers = [paper.value_of_study(row, setting, c) for c in columns]
             if any(one.by_seed for one in numbers):
                 runs = numbers[0].records
                 cells = []
@@ -453,26 +448,28 @@ def _study_lines(matching: Matching, table: PaperTable) -> list[TableRow]:
                     cells.append(replace(measured_cell(m, c), n=None))
                 trials = Cell(f"{len(runs)} runs", value=len(runs))
                 lines.append(TableRow((Cell(row.label, records=runs), trials, *cells), name))
-            elif _is_expected(matching, table, row, setting.base_model):
-                lines.append(_line_without_run(matching, table, row, setting.base_model, name))
+            elif _is_expected(paper, table, row, setting.base_model):
+                lines.append(_line_without_run(paper, table, row, setting.base_model, name))
         if any(cell.state == "value" for line in lines for cell in line.cells):
             every += lines
     return every
 
 
-def _layer_lines(matching: Matching, table: PaperTable, shown: list[RecordedRow]) -> list[TableRow]:
+def _layer_lines(
+    paper: PaperResults, table: PaperTable, shown: list[RecordedRow]
+) -> list[TableRow]:
     """The best and the worst layer of each untrained model that has the suite layers; in the first
     column.
     """
     from reports.tables.space import extremes
 
-    first, *others = matching.columns(table)
+    first, *others = paper.columns(table)
     untrained = [
-        row for row in matching.library.rows if row.finished and row.supervision == "untrained"
+        row for row in paper.library.rows if row.finished and row.supervision == "untrained"
     ]
     lines = []
     for row, ends in extremes(
-        matching.library.as_comparison(table.key, untrained),
+        replace(paper.library, name=table.key, rows=tuple(untrained)),
         first.name,
         "senteval",
     ):
@@ -491,13 +488,13 @@ def _layer_lines(matching: Matching, table: PaperTable, shown: list[RecordedRow]
 # -----------------------------------------------------------------------------------------------------------
 
 
-def paper_table(matching: Matching, table: PaperTable) -> tuple[Table | None, list[RecordedRow]]:
+def paper_table(paper: PaperResults, table: PaperTable) -> tuple[Table | None, list[RecordedRow]]:
     """One table of the paper, and our rows in it; None where neither the paper's file nor our runs
     have anything.
     """
-    specs = matching.columns(table)
-    own, shown = _own_lines(matching, table)
-    rows = [*own, *_published_lines(matching, table)]
+    specs = paper.columns(table)
+    own, shown = _own_lines(paper, table)
+    rows = [*own, *_published_lines(paper, table)]
     if not rows:
         return None, shown
     columns = _make_columns(table, specs)
@@ -593,7 +590,7 @@ def _transpose(table: Table) -> Table:
     return replace(table, columns=tuple(columns), rows=tuple(lines), legend=legend)
 
 
-def summary_table(matching: Matching) -> Table | None:
+def summary_table(paper: PaperResults) -> Table | None:
     """The headline numbers of every table, published and measured."""
     columns = (
         Column("model", "Published model", numeric=False),
@@ -606,8 +603,8 @@ def summary_table(matching: Matching) -> Table | None:
         Column("verdict", "Verdict", "on the published number", numeric=False),
     )
     rows = []
-    for table in matching.definition.tables:
-        for one in matching.numbers:
+    for table in paper.definition.tables:
+        for one in paper.numbers:
             place = one.place
             if place is None or place.table is not table or place.column.head not in table.headline:
                 continue
@@ -650,10 +647,10 @@ def _summary_cells(one: Match, column: PaperColumn) -> tuple[Cell, ...]:
 # ----------------------------------------------------------------------------------------------------
 
 
-def search_spaces(matching: Matching, table: PaperTable) -> Table | None:
+def search_spaces(paper: PaperResults, table: PaperTable) -> Table | None:
     """What the paper searched, and what our studies tried."""
     bases: dict[tuple[str, ...], list[str]] = {}  # equal on several base models: one line
-    for p in matching.definition.published_rows(SPACES):
+    for p in paper.definition.published_rows(SPACES):
         if p["paper"].startswith(tuple(table.published)):
             key = tuple(
                 p[k] for k in ("model", "task", "metric", "value", "source_mark", "notes", "option")
@@ -666,7 +663,7 @@ def search_spaces(matching: Matching, table: PaperTable) -> Table | None:
         published = Cell(text.replace("-", MINUS) if log else text).with_notes(
             *filter(None, (notes, source_note(mark)))
         )
-        tried = _tried_values(matching, model, option, log)
+        tried = _tried_values(paper, model, option, log)
         rows.append(
             TableRow(
                 (Cell(task), Cell(metric), published, Cell(tried or "–"), Cell(", ".join(names))),
@@ -685,11 +682,11 @@ def search_spaces(matching: Matching, table: PaperTable) -> Table | None:
     return None
 
 
-def _tried_values(matching: Matching, model: str, option: str, log: bool) -> str:
+def _tried_values(paper: PaperResults, model: str, option: str, log: bool) -> str:
     """The values of an option that our trials of a published model tried and that had an effect."""
-    method = _method_of_model(matching, model)
+    method = _method_of_model(paper, model)
     values = []
-    for trial in matching.library.trials:
+    for trial in paper.library.trials:
         record = trial.runs[0]
         is_set = record.config.get(option) is not None
         if record.method == method and is_set and has_effect(record, option, {}):
@@ -704,11 +701,11 @@ def _tried_values(matching: Matching, model: str, option: str, log: bool) -> str
     return ", ".join(sorted({*map(str, values)}))
 
 
-def _method_of_model(matching: Matching, model: str) -> str:
+def _method_of_model(paper: PaperResults, model: str) -> str:
     """Return the method of the first row of a paper whose label begins as `model` does, or the
     other way round; "" if there is none.
     """
-    for table in matching.definition.tables:
+    for table in paper.definition.tables:
         for row in table.rows:
             begins_alike = row.label.startswith(model) or model.startswith(row.label)
             if row.method and begins_alike:

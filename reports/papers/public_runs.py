@@ -1,9 +1,12 @@
-"""What seeds do: public runs of one row of a paper with many seeds, next to its published numbers."""
+"""What seeds do: public runs of one row of a paper with many seeds, next to its published numbers.
+
+The file that a definition names has a list "12.3;12.5;..." of one value a run for each base model and
+task, under the model of the published number.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 from reports.document.table import Cell, Column, Table, TableRow, number
 from reports.papers.definition import Definition, Published
@@ -13,82 +16,78 @@ KEY = "seeds"
 SAME = ("model", "base_model", "task", "metric")  # of a published number and its public runs
 
 
-class PublicRuns:
-    """The public runs that a definition names. Its file has a list "12.3;12.5;..." of one value a run
-    for each base model and task, under the model of the published number.
-    """
+def read_public_runs(definition: Definition) -> list[Published]:
+    """The rows of the file; none where the definition names none."""
+    file = definition.public_runs
+    if file:
+        return definition.published_rows(file)
+    return []
 
-    def __init__(self, definition: Definition) -> None:
-        self.definition = definition
 
-    @cached_property
-    def rows(self) -> list[Published]:
-        """The rows of the file; none where the definition names none."""
-        file = self.definition.public_runs
-        if file:
-            return self.definition.published_rows(file)
-        return []
+def values_of(runs: Sequence[Published], p: Published) -> list[float]:
+    """Return the values of the runs of a published number; empty where there are none."""
+    for row in runs:
+        if all(row[key] == p[key] for key in SAME):
+            return _values(row)
+    return []
 
-    def values_of(self, p: Published) -> list[float]:
-        """Return the values of the runs of a published number; empty where there are none."""
-        for row in self.rows:
-            if all(row[key] == p[key] for key in SAME):
-                return _values(row)
-        return []
 
-    def remark(self, p: Published, published: float | None) -> tuple[str, ...]:
-        """Say in a sentence where a published number lies among the public runs."""
-        values = self.values_of(p)
-        if published is None or not values:
-            return ()
+def locate_among_runs(
+    runs: Sequence[Published], p: Published, published: float | None
+) -> tuple[str, ...]:
+    """Say in a sentence where a published number lies among the public runs."""
+    values = values_of(runs, p)
+    if published is None or not values:
+        return ()
+    mean, sd = mean_sd(values)
+    return (
+        f"Of {len(values)} public runs with other seeds {_reaching(values, published)} reach the "
+        f"published number; their mean is {mean:.2f}, their standard deviation {sd:.2f}.",
+    )
+
+
+def seed_table(runs: Sequence[Published], published: Sequence[Published]) -> Table | None:
+    """Return the public runs by base model and task, next to the published numbers."""
+    rows = []
+    for row in runs:
+        values = _values(row)
         mean, sd = mean_sd(values)
-        return (
-            f"Of {len(values)} public runs with other seeds {_reaching(values, published)} reach the "
-            f"published number; their mean is {mean:.2f}, their standard deviation {sd:.2f}.",
+        found = []
+        for p in published:
+            if all(row[key] == p[key] for key in SAME):
+                found.append(float(p["value"]))
+        reaching = Cell("–", state="empty")
+        printed = Cell("–", state="empty")
+        if found:
+            printed = number(found[0])
+            count = _reaching(values, found[0])
+            reaching = Cell(f"{count} of {len(values)}", value=count, state="value")
+        cells = (
+            Cell(row["task"]),
+            printed,
+            number(mean),
+            number(sd or 0.0),
+            number(min(values)),
+            number(max(values)),
+            reaching,
         )
-
-    def table(self, published: Sequence[Published]) -> Table | None:
-        """Return the public runs by base model and task, next to the published numbers."""
-        rows = []
-        for row in self.rows:
-            values = _values(row)
-            mean, sd = mean_sd(values)
-            found = []
-            for p in published:
-                if all(row[key] == p[key] for key in SAME):
-                    found.append(float(p["value"]))
-            reaching = Cell("–", state="empty")
-            printed = Cell("–", state="empty")
-            if found:
-                printed = number(found[0])
-                count = _reaching(values, found[0])
-                reaching = Cell(f"{count} of {len(values)}", value=count, state="value")
-            cells = (
-                Cell(row["task"]),
-                printed,
-                number(mean),
-                number(sd or 0.0),
-                number(min(values)),
-                number(max(values)),
-                reaching,
-            )
-            rows.append(TableRow(cells, row["base_model"]))
-        if not rows:
-            return None
-        columns = (
-            Column("task", "Task", numeric=False),
-            Column("published", "Published"),
-            Column("mean", "Mean", "public runs"),
-            Column("sd", "SD", "public runs"),
-            Column("lowest", "Lowest"),
-            Column("highest", "Highest"),
-            Column("reaching", "Runs that reach it"),
-        )
-        caption = (
-            f"{self.rows[0]['notes']}, run by others ({self.rows[0]['paper']}): what the seed alone "
-            "moves. A published number is of one run."
-        )
-        return Table(KEY, "What seeds do", caption, columns, tuple(rows))
+        rows.append(TableRow(cells, row["base_model"]))
+    if not rows:
+        return None
+    columns = (
+        Column("task", "Task", numeric=False),
+        Column("published", "Published"),
+        Column("mean", "Mean", "public runs"),
+        Column("sd", "SD", "public runs"),
+        Column("lowest", "Lowest"),
+        Column("highest", "Highest"),
+        Column("reaching", "Runs that reach it"),
+    )
+    caption = (
+        f"{runs[0]['notes']}, run by others ({runs[0]['paper']}): what the seed alone "
+        "moves. A published number is of one run."
+    )
+    return Table(KEY, "What seeds do", caption, columns, tuple(rows))
 
 
 def _values(row: Published) -> list[float]:

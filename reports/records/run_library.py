@@ -8,7 +8,7 @@ import fnmatch
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -70,29 +70,20 @@ class ScoredTrial:
 
 
 @dataclass
-class RunLibrary:
-    """Rows of equal method, base model, configuration (without seed), training data and length of
-    training.
+class RunLibrary(RecordedResults):
+    """The results of a whole work directory: rows of equal method, base model, configuration
+    (without seed), training data and length of training.
+
+    Attributes:
+        trials: what the studies of the work directory scored.
     """
 
-    workdir: Path
-    rows: tuple[RecordedRow, ...]
     trials: tuple[ScoredTrial, ...] = ()
-    warnings: list[str] = field(default_factory=list)
 
     def find(self, method: str, where: Mapping[str, Any] | None = None) -> list[RecordedRow]:
         """The rows of a method whose configuration has all that `where` names (see `PaperRow`)."""
         rows = [row for row in self.rows if row.records[0].method == method]
         return [row for row in rows if matches(row.records[0], where or {})]
-
-    def as_comparison(
-        self,
-        name: str,
-        rows: Iterable[RecordedRow],
-        title: str = "",
-    ) -> RecordedResults:
-        """Some rows as the figures and tables of comparisons take them."""
-        return RecordedResults(name, tuple(rows), workdir=self.workdir, title=title or name)
 
     @cached_property
     def settings(self) -> list[TrialSetting]:
@@ -293,7 +284,13 @@ def read_library(
     if comparisons:
         wanted = _runs_of(workdir, comparisons, records)
         records = [record for record in records if record.id in wanted]
-    return RunLibrary(workdir, _rows(records), tuple(scored), warnings)
+    return RunLibrary(
+        workdir.name,
+        _rows(records),
+        workdir=workdir,
+        warnings=warnings,
+        trials=tuple(scored),
+    )
 
 
 def _read_trials(

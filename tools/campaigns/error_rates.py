@@ -236,15 +236,15 @@ def measure_fifty_seeds() -> Iterator[Figure]:
     models (`reports.papers`), in per cent of Welch's with Bonferroni's correction.
     """
     from reports.papers import definition
-    from reports.papers.public_runs import PublicRuns
+    from reports.papers.public_runs import read_public_runs, values_of
 
     simcse = definition.load("simcse")
     assert simcse is not None
-    runs = PublicRuns(simcse)
+    runs = read_public_runs(simcse)
     scores = {}
-    for row in runs.rows:
+    for row in runs:
         if row["task"] == "Avg.":
-            scores[row["base_model"]] = np.array(runs.values_of(row))
+            scores[row["base_model"]] = np.array(values_of(runs, row))
     means = np.array([values.mean() for values in scores.values()])
     counts = np.array([len(values) for values in scores.values()])
     own = np.array([values.var(ddof=1) for values in scores.values()])

@@ -12,8 +12,8 @@ import pytest
 from reports.document.blocks import Figure
 from reports.papers import definition
 from reports.papers.figures import alignment_uniformity
-from reports.papers.matching import Matching
 from reports.papers.option_figures import ablation, scan
+from reports.papers.paper_results import PaperResults
 from reports.papers.paper_tables import paper_table
 from tests.support import invented_runs as made
 from tests.support.invented_runs import read_papers_library as read_library
@@ -21,7 +21,7 @@ from tests.support.invented_runs import read_papers_library as read_library
 USUAL = {"objective": "both", "anchors": 2, "positives": 2, "temperature": 0.05, "strategy": "both"}
 
 
-def runs(workdir: Path, *rows: tuple[dict, float, int, int]) -> Matching:
+def runs(workdir: Path, *rows: tuple[dict, float, int, int]) -> PaperResults:
     """(what differs from the usual configuration, score, documents, updates) of each run."""
     for config, value, documents, steps in rows:
         made.run(
@@ -38,30 +38,30 @@ def runs(workdir: Path, *rows: tuple[dict, float, int, int]) -> Matching:
             },
             scores=made.sts(value, aggregation="mean")[:5] + made.sts(value)[5:],
         )
-    return Matching(definition.load("declutr"), read_library(workdir))
+    return PaperResults(definition.load("declutr"), read_library(workdir))
 
 
-def drawn(key: str, matching: Matching) -> Figure | None:
+def drawn(key: str, paper: PaperResults) -> Figure | None:
     """One of the paper's figures, as its definition asks for it."""
-    figure = next(figure for figure in matching.definition.figures if figure.key == key)
-    return (scan if figure.kind == "scan" else ablation)(matching, figure)
+    figure = next(figure for figure in paper.definition.figures if figure.key == key)
+    return (scan if figure.kind == "scan" else ablation)(paper, figure)
 
 
 def test_runs_of_another_length_are_no_dots_of_the_sampling_figure(tmp_path):
-    matching = runs(
+    paper = runs(
         tmp_path,
         ({}, 47, 900, 50),
         ({"anchors": 1}, 48, 900, 50),
         ({"positives": 1}, 46, 900, 50),
         ({}, 60, 900, 100),
     )
-    figure = drawn("figure-2", matching)
+    figure = drawn("figure-2", paper)
     assert "Anchors: 1: 48.00, 2: 46.50" in figure.alt
     assert "Positives: 1: 46.00, 2: 47.50" in figure.alt
 
 
 def test_objectives_by_the_amount_of_text_each_with_its_usual_length(tmp_path):
-    matching = runs(
+    paper = runs(
         tmp_path,
         ({}, 47, 900, 100),
         ({"objective": "mlm"}, 46, 900, 100),
@@ -69,14 +69,14 @@ def test_objectives_by_the_amount_of_text_each_with_its_usual_length(tmp_path):
         ({}, 60, 900, 50),
         ({}, 44, 300, 30),
     )
-    alt = drawn("figure-3", matching).alt
+    alt = drawn("figure-3", paper).alt
     assert "both: 300 (30 steps): 44.00, 900 (100 steps): 47.00" in alt
     assert "contrastive: 900 (100 steps): 45.00" in alt
     assert "60.00" not in alt
 
 
 def test_heads_and_memories_next_to_neither(tmp_path):
-    matching = runs(
+    paper = runs(
         tmp_path,
         ({}, 47, 900, 80),
         ({"projection": 128, "projection_activation": "linear"}, 47.1, 900, 80),
@@ -89,7 +89,7 @@ def test_heads_and_memories_next_to_neither(tmp_path):
         ({"strategy": "adjacent"}, 63, 900, 50),
         ({"temperature": 0.1}, 64, 900, 50),
     )
-    figure = drawn("figure-s1", matching)
+    figure = drawn("figure-s1", paper)
     assert (
         "Projection: none: 47.00, 128 linear: 47.10, 128 relu: 46.00; Memory: none: 47.00, 512: 45.00"
         in figure.alt
@@ -109,7 +109,7 @@ def test_the_score_is_one_that_most_rows_have(tmp_path):
             scores=[made.score("STS-B", 40 + anchors)],
             corpus={"uri": "documents", "kind": "documents", "count": 900, "sha256": f"{900:064x}"},
         )
-    figure = drawn("figure-2", Matching(definition.load("declutr"), read_library(tmp_path)))
+    figure = drawn("figure-2", PaperResults(definition.load("declutr"), read_library(tmp_path)))
     assert figure.caption.startswith("STS-B test")
     assert "Anchors: 1: 41.00, 2: 47.00, 4: 44.00" in figure.alt
 
@@ -157,7 +157,7 @@ def bt(strength: float, weight: float, rate: float) -> dict:
 
 
 @pytest.fixture(scope="module")
-def matching(tmp_path_factory) -> Matching:
+def paper(tmp_path_factory) -> PaperResults:
     work = tmp_path_factory.mktemp("work")
     scores = {1e-3: (0.50, 0.52, 0.60), 1e-2: (0.40, 0.44, 0.42)}
     trials = [(bt(0.1, w, i), v) for w, values in scores.items() for i, v in enumerate(values)]
@@ -174,13 +174,11 @@ def matching(tmp_path_factory) -> Matching:
         for k, v in enumerate((10.0, 1e4))
     ]
     study(work, "vicreg", "vicreg", grid, STS_B, made.WIKI)
-    return Matching(definition.load("noncontrastive"), read_library(work))
+    return PaperResults(definition.load("noncontrastive"), read_library(work))
 
 
-def test_trials_of_unlike_dev_sets_and_texts_are_never_one_statistic(matching):
-    table = paper_table(
-        matching, next(t for t in matching.definition.tables if t.key == "table-1")
-    )[0]
+def test_trials_of_unlike_dev_sets_and_texts_are_never_one_statistic(paper):
+    table = paper_table(paper, next(t for t in paper.definition.tables if t.key == "table-1"))[0]
     ours = [
         (row.block, *(cell.text for cell in row.cells))
         for row in table.rows
@@ -208,15 +206,15 @@ def test_trials_of_unlike_dev_sets_and_texts_are_never_one_statistic(matching):
     ) in ours
     entry = next(
         j
-        for j in matching.numbers
+        for j in paper.numbers
         if j.published["model"] == "Barlow Twins | shuffle p=0.1" and j.measured.by_seed
     )
     assert len(entry.measured.records) == 6  # STS-B dev before the larger study on another set
     assert entry.measured.values[0] == pytest.approx(60)
 
 
-def test_maximum_and_upper_quartile_by_the_weight(matching):
-    figure = drawn("scan-barlow-twins", matching)
+def test_maximum_and_upper_quartile_by_the_weight(paper):
+    figure = drawn("scan-barlow-twins", paper)
     upper = {w: np.quantile(v, 0.75) for w, v in ((1e-3, (50, 52, 60)), (1e-2, (40, 42, 44)))}
     assert (
         f"0.001: 60.00 and {upper[1e-3]:.2f} of 3, 0.01: 44.00 and {upper[1e-2]:.2f} of 3"
@@ -229,8 +227,8 @@ def test_maximum_and_upper_quartile_by_the_weight(matching):
     assert "small" not in figure.caption
 
 
-def test_both_weights_of_vicreg(matching):
-    figure = drawn("scan-vicreg", matching)
+def test_both_weights_of_vicreg(paper):
+    figure = drawn("scan-vicreg", paper)
     for said in ("0.001: 31.00", "0.01: 41.00", "0.1: 51.00", "10: 50.00", "1e+04: 51.00"):
         assert said in figure.alt
     assert "6 trials" in figure.caption
@@ -238,10 +236,8 @@ def test_both_weights_of_vicreg(matching):
         assert f">{value}<" in figure.svg
 
 
-def block(matching: Matching) -> list[tuple[str, ...]]:
-    table = paper_table(
-        matching, next(t for t in matching.definition.tables if t.key == "table-1")
-    )[0]
+def block(paper: PaperResults) -> list[tuple[str, ...]]:
+    table = paper_table(paper, next(t for t in paper.definition.tables if t.key == "table-1"))[0]
     ours = [
         row for row in table.rows if "measured here" in row.block and row.cells[2].state == "value"
     ]
@@ -259,7 +255,7 @@ def test_unlike_numbers_of_updates_are_never_one_statistic(tmp_path):
             made.WIKI,
             steps=steps,
         )
-    rows = block(Matching(definition.load("noncontrastive"), read_library(tmp_path)))
+    rows = block(PaperResults(definition.load("noncontrastive"), read_library(tmp_path)))
     assert sorted(row[2:4] for row in rows) == [("7 runs", "30.0"), ("7 runs", "80.0")]
     assert len({row[0] for row in rows}) == 2
 
@@ -269,7 +265,8 @@ def test_texts_of_equal_size_are_told_apart(tmp_path):
         text = {**made.WIKI, "sha256": digest * 32, "uri": f"{name}.txt"}
         study(tmp_path, name, "barlow_twins", [(bt(0.1, 0.1, 1), 0.5)], STS_B, text)
     blocks = {
-        row[0] for row in block(Matching(definition.load("noncontrastive"), read_library(tmp_path)))
+        row[0]
+        for row in block(PaperResults(definition.load("noncontrastive"), read_library(tmp_path)))
     }
     assert len(blocks) == 2
     assert all("one.txt" in name or "other.txt" in name for name in blocks)
@@ -287,7 +284,7 @@ def test_a_run_of_two_studies_counts_once(tmp_path):
     made.store_study(tmp_path, "y", stored[:1])
     assert [
         row[2:]
-        for row in block(Matching(definition.load("noncontrastive"), read_library(tmp_path)))
+        for row in block(PaperResults(definition.load("noncontrastive"), read_library(tmp_path)))
     ] == [("2 runs", "90.0", "70.0", "50.0")]
 
 
@@ -313,14 +310,14 @@ def test_the_papers_grid_is_shown_value_by_value_and_a_continuous_range_by_fifth
         for i in range(12)
     ]
     study(tmp_path, "free", "vicreg", free, STS_B, made.WIKI)
-    matching = Matching(definition.load("noncontrastive"), read_library(tmp_path))
-    figure = drawn("scan-barlow-twins", matching)
+    paper = PaperResults(definition.load("noncontrastive"), read_library(tmp_path))
+    figure = drawn("scan-barlow-twins", paper)
     for weight in LAMBDAS:
         assert (
             f"{weight:.2g}: {50 + 100 * weight:.2f} and {50 + 100 * weight:.2f} of 1" in figure.alt
         )
     assert "of each value, whatever" in figure.caption
-    assert "fifth of the range" in drawn("scan-vicreg", matching).caption
+    assert "fifth of the range" in drawn("scan-vicreg", paper).caption
 
 
 def test_the_comparable_setting_is_compared_whichever_is_larger(tmp_path):
@@ -336,7 +333,7 @@ def test_the_comparable_setting_is_compared_whichever_is_larger(tmp_path):
         )
     measured = [
         j
-        for j in Matching(definition.load("noncontrastive"), read_library(tmp_path)).numbers
+        for j in PaperResults(definition.load("noncontrastive"), read_library(tmp_path)).numbers
         if j.measured.by_seed
     ]
     assert {len(j.measured.records) for j in measured} == {2}
@@ -359,7 +356,7 @@ def test_trials_of_one_scaling_of_the_weights(tmp_path):
         ]
         study(tmp_path, name, "vicreg", rows, STS_B, made.WIKI)
     caption = drawn(
-        "scan-vicreg", Matching(definition.load("noncontrastive"), read_library(tmp_path))
+        "scan-vicreg", PaperResults(definition.load("noncontrastive"), read_library(tmp_path))
     ).caption
     assert "3 trials" in caption
     assert "scaling: code." in caption
@@ -387,10 +384,10 @@ def test_alignment_and_uniformity_of_rows_and_published_points(tmp_path):
             )
     made.run(tmp_path, "pooling", {"pooling": "mean"}, base="embedded:mini-bert", scores=scores)
     figure = alignment_uniformity(
-        Matching(definition.load("noncontrastive"), read_library(tmp_path))
+        PaperResults(definition.load("noncontrastive"), read_library(tmp_path))
     )
     assert "shuffle 0.5 (measured here): uniformity -1.50, alignment 0.50" in figure.alt
     assert "(published): " in figure.alt
     assert "Not named" in figure.caption  # a crowd of dots
-    few = alignment_uniformity(Matching(definition.load("scd"), read_library(tmp_path)))
+    few = alignment_uniformity(PaperResults(definition.load("scd"), read_library(tmp_path)))
     assert "Not named" not in few.caption

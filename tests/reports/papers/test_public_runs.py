@@ -5,13 +5,19 @@ from __future__ import annotations
 import pytest
 
 from reports.papers import definition
-from reports.papers.public_runs import PublicRuns
+from reports.papers.definition import Published
+from reports.papers.public_runs import (
+    locate_among_runs,
+    read_public_runs,
+    seed_table,
+    values_of,
+)
 from reports.stats.estimate import mean_sd
 
 
 @pytest.fixture(scope="module")
-def runs() -> PublicRuns:
-    return PublicRuns(definition.load("simcse"))
+def runs() -> list[Published]:
+    return read_public_runs(definition.load("simcse"))
 
 
 # Mean and standard deviation of the column "avg" of results/*.csv of hppRC/simple-simcse, by its README.
@@ -25,11 +31,11 @@ def runs() -> PublicRuns:
     ],
 )
 def test_fifty_runs_a_base_model(
-    runs: PublicRuns, base: str, mean: float | None, sd: float
+    runs: list[Published], base: str, mean: float | None, sd: float
 ) -> None:
-    rows = [row for row in runs.rows if row["base_model"] == base]
+    rows = [row for row in runs if row["base_model"] == base]
     assert len(rows) == 8
-    values = runs.values_of(next(row for row in rows if row["task"] == "Avg."))
+    values = values_of(runs, next(row for row in rows if row["task"] == "Avg."))
     assert len(values) == 50
     found = mean_sd(values)
     assert found[1] == pytest.approx(sd, abs=0.006)
@@ -37,19 +43,19 @@ def test_fifty_runs_a_base_model(
         assert found[0] == pytest.approx(mean, abs=0.006)
 
 
-def test_each_stands_under_a_published_number_of_unsupervised_simcse(runs: PublicRuns) -> None:
+def test_each_stands_under_a_published_number_of_unsupervised_simcse(runs: list[Published]) -> None:
     published = definition.load("simcse").published_rows()
-    covered = [p for p in published if runs.values_of(p)]
+    covered = [p for p in published if values_of(runs, p)]
     assert len(covered) == 3 * 8 + 1  # the repository prints an average alone of BERT-large
-    table = runs.table(published)
+    table = seed_table(runs, published)
     assert table is not None
     row = next(r for r in table.rows if r.block == "bert-base" and r.cells[0].text == "Avg.")
-    reaching = sum(value >= 76.25 for value in runs.values_of(covered[7]))
+    reaching = sum(value >= 76.25 for value in values_of(runs, covered[7]))
     assert covered[7]["value"] == "76.25"
     assert row.cells[-1].text == f"{reaching} of 50"
 
 
 def test_papers_without_public_runs_have_neither_table_nor_remark() -> None:
-    other = PublicRuns(definition.load("scd"))
-    assert other.table([]) is None
-    assert other.remark(definition.load("scd").published_rows()[0], 1.0) == ()
+    other = read_public_runs(definition.load("scd"))
+    assert seed_table(other, []) is None
+    assert locate_among_runs(other, definition.load("scd").published_rows()[0], 1.0) == ()

@@ -17,7 +17,7 @@ from reports.build import build_report
 from reports.document.blocks import MARK
 from reports.document.table import MINUS, Table
 from reports.papers import definition
-from reports.papers.matching import Matching
+from reports.papers.paper_results import PaperResults
 from reports.papers.paper_tables import paper_table, source_note
 from tests.support import invented_runs as made
 from tests.support.errors import raises_input_error
@@ -100,8 +100,8 @@ def work(tmp_path_factory) -> Path:
 
 
 def table(workdir: Path, name: str, key: str) -> Table:
-    matching = Matching(definition.load(name), read_library(workdir))
-    return paper_table(matching, next(t for t in matching.definition.tables if t.key == key))[0]
+    paper = PaperResults(definition.load(name), read_library(workdir))
+    return paper_table(paper, next(t for t in paper.definition.tables if t.key == key))[0]
 
 
 # --- the library
@@ -217,7 +217,7 @@ def test_augmentations_come_from_the_studies_runs(work):
         "75.0",
         "74.0",
     ]
-    numbers = Matching(definition.load("noncontrastive"), read_library(work)).numbers
+    numbers = PaperResults(definition.load("noncontrastive"), read_library(work)).numbers
     one = next(one for one in numbers if one.measured.by_seed)
     assert (one.published["model"], one.verdict.kind) == (
         "Barlow Twins | dropout p_do=0.05",
@@ -383,11 +383,11 @@ def rehearsed(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize("name", definition.names())
 def test_every_row_of_every_table_has_a_line_of_ours_with_a_number_or_the_reason(rehearsed, name):
-    matching = Matching(definition.load(name), read_library(rehearsed))
-    for spec in matching.definition.tables:
-        if not spec.columns or len(matching.columns(spec)) > 20:
+    paper = PaperResults(definition.load(name), read_library(rehearsed))
+    for spec in paper.definition.tables:
+        if not spec.columns or len(paper.columns(spec)) > 20:
             continue
-        shown, _ = paper_table(matching, spec)
+        shown, _ = paper_table(paper, spec)
         if shown is None:
             assert not spec.published
             continue
@@ -397,7 +397,7 @@ def test_every_row_of_every_table_has_a_line_of_ours_with_a_number_or_the_reason
             if "published" not in r.block
         }
         for row in spec.rows:
-            if matching.numbers_of(spec, row):
+            if paper.numbers_of(spec, row):
                 cells = {
                     c.key: cell
                     for c, cell in zip(shown.columns, lines[row.label].cells, strict=True)

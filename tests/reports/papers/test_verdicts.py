@@ -16,8 +16,8 @@ from scipy import stats
 from reports.papers import definition
 from reports.papers.agreement import judge
 from reports.papers.conditions import format_value, preset_options
-from reports.papers.matching import Match, Matching
 from reports.papers.paper_document import as_csv, plain
+from reports.papers.paper_results import Match, PaperResults
 from reports.records.run_library import read_library
 from reports.stats.estimate import predict
 from tests.support import invented_runs as made
@@ -28,8 +28,8 @@ STSB = {"uri": "stsb-sentences", "kind": "sentences", "count": 17_256, "sha256":
 NAMES = definition.names()
 
 
-def matched(workdir: Path, name: str = "scd") -> Matching:
-    return Matching(definition.load(name), read_library(workdir))
+def matched(workdir: Path, name: str = "scd") -> PaperResults:
+    return PaperResults(definition.load(name), read_library(workdir))
 
 
 def number(workdir: Path, name: str = "scd", **keys: str) -> Match:
@@ -366,25 +366,23 @@ def test_a_difference_to_a_row_with_other_settings_is_not_comparable(tmp_path):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_published_number_is_matched_once_and_every_row_and_column_is_used(name, tmp_path):
     """A misspelt model or task would silently match nothing."""
-    matching = matched(tmp_path, name)
+    paper = matched(tmp_path, name)
     keys = [
         tuple(p[k] for k in ("table", "model", "base_model", "task", "metric"))
-        for p in matching.published
+        for p in paper.published
     ]
-    assert len(set(keys)) == len(keys) == len(matching.numbers)
-    assert (
-        len(plain(matching.numbers)) == len(keys) == as_csv(plain(matching.numbers)).count("\n") - 1
-    )
+    assert len(set(keys)) == len(keys) == len(paper.numbers)
+    assert len(plain(paper.numbers)) == len(keys) == as_csv(plain(paper.numbers)).count("\n") - 1
     text = {"Sec. 3.3 text", "Sec. 6.1 supplement text"}  # statements, not tables
-    assert {one.published["table"] for one in matching.numbers if one.place is None} <= text
-    used = {(id(one.place.row), one.published["model"]) for one in matching.numbers if one.place}
-    columns = {id(one.place.column) for one in matching.numbers if one.place}
+    assert {one.published["table"] for one in paper.numbers if one.place is None} <= text
+    used = {(id(one.place.row), one.published["model"]) for one in paper.numbers if one.place}
+    columns = {id(one.place.column) for one in paper.numbers if one.place}
     models = {model for _, model in used}
-    printed = {p["task"] for p in matching.published}
-    for table in matching.definition.tables:
+    printed = {p["task"] for p in paper.published}
+    for table in paper.definition.tables:
         for row in table.rows:
             assert set(row.published) <= models, (table.key, row.label)
-        for column in matching.columns(table):
+        for column in paper.columns(table):
             assert id(column) in columns or column.published not in printed, (
                 table.key,
                 column.title,
@@ -394,11 +392,11 @@ def test_every_published_number_is_matched_once_and_every_row_and_column_is_used
 @pytest.mark.parametrize("name", NAMES)
 def test_every_published_row_of_a_trained_method_states_settings(name, tmp_path):
     """And its preset has values for each base model that the paper has the row for."""
-    matching = matched(tmp_path, name)
-    for one in matching.numbers:
+    paper = matched(tmp_path, name)
+    for one in paper.numbers:
         if one.place is not None and one.place.row.method not in ("", "pooling", "pretrained"):
             assert preset_options(
-                one.place.row, matching.definition.family(one.published["base_model"])
+                one.place.row, paper.definition.family(one.published["base_model"])
             ), one.place.row.label
 
 
@@ -478,20 +476,20 @@ def printed_score(name: str, table: str, task: str, metric: str, value: float) -
 def test_printed_averages_are_those_of_the_printed_numbers(
     tmp_path, name, printed, tables, tolerance, count
 ):
-    matching = matched(tmp_path, name)
+    paper = matched(tmp_path, name)
     scores: dict[tuple[str, str], list[Any]] = {}
-    for one in matching.numbers:
+    for one in paper.numbers:
         p = one.published
         if p["table"] in printed and "Avg." not in p["task"] and one.value is not None:
             found = printed_score(name, p["table"], p["task"], p["metric"], one.value)
             scores.setdefault((p["model"], p["base_model"]), []).append(found)
     for i, own in enumerate(scores.values()):
         made.run(tmp_path, "pooling", {"pooling": "mean", "max_length": i + 4}, scores=own)
-    library = Matching(matching.definition, read_library(tmp_path))
+    library = PaperResults(paper.definition, read_library(tmp_path))
     rows = {row.records[0].config["max_length"] - 4: row for row in library.library.rows}
     order = list(scores)
     checked = 0
-    for one in matching.numbers:
+    for one in paper.numbers:
         key = one.published["model"], one.published["base_model"]
         place = one.place
         if (

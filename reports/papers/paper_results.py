@@ -11,9 +11,16 @@ from harness.errors import InputError
 from harness.files.printable import join_some
 from reports.load import RecordedRow, deterministic
 from reports.papers.agreement import Verdict, judge
-from reports.papers.conditions import PaperConditions
+from reports.papers.conditions import (
+    find_differences,
+    is_run_of,
+    other_base,
+    other_training,
+    remark_on,
+)
 from reports.papers.definition import (
     Definition,
+    PaperCell,
     PaperColumn,
     PaperFigure,
     PaperRow,
@@ -21,7 +28,7 @@ from reports.papers.definition import (
     Published,
 )
 from reports.papers.measured import NOTHING, Measured, measure, measure_trials, subtract
-from reports.papers.public_runs import PublicRuns
+from reports.papers.public_runs import locate_among_runs, read_public_runs
 from reports.records.run_library import (
     RunLibrary,
     ScoredTrial,
@@ -36,26 +43,6 @@ Training = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Place:
-    """The cell of a definition's table that a published number belongs to."""
-
-    table: PaperTable
-    row: PaperRow
-    column: PaperColumn
-
-    @property
-    def reference(self) -> PaperRow | None:
-        """The row that a difference goes to; None in a column of scores, and of a reference row."""
-        if self.column.difference:
-            found = self.table.reference_of(self.row)
-        else:
-            found = None
-        if found is None or found[0] is self.row:
-            return None
-        return found[0]
-
-
-@dataclass(frozen=True)
 class Match:
     """A published number, its place in the definition, what we measured for it, and the verdict.
 
@@ -66,7 +53,7 @@ class Match:
     """
 
     published: Published
-    place: Place | None
+    place: PaperCell | None
     verdict: Verdict
     ours: RecordedRow | None = None
     measured: Measured = NOTHING
@@ -111,16 +98,15 @@ def _describe_several(
     )
 
 
-class Matching:
-    """A definition, its published numbers and a library of runs, brought together. Everything is
-    computed once.
+class PaperResults:
+    """The published numbers of a definition and the results of a work directory, brought together.
+    Everything is computed once.
     """
 
     def __init__(self, definition: Definition, library: RunLibrary) -> None:
         self.definition = definition
         self.library = library
-        self.conditions = PaperConditions(definition)
-        self.public_runs = PublicRuns(definition)
+        self.public_runs = read_public_runs(definition)
         self.published = definition.published_rows()
         self._columns = {key: definition.spread(key) for key in definition.columns}
         self._candidates: dict[int, dict[str, list[RecordedRow]]] = {}
@@ -134,16 +120,18 @@ class Matching:
         return self._columns.get(part.columns, [])
 
     @cached_property
-    def places(self) -> list[Place | None]:
+    def places(self) -> list[PaperCell | None]:
         """The place of each published number: the first table, row and column that have it."""
         return [next(self._places_of(p), None) for p in self.published]
 
-    def _places_of(self, p: Published) -> Iterator[Place]:
+    def _places_of(self, p: Published) -> Iterator[PaperCell]:
         for table in self.definition.tables:
             if p["table"] in table.published:
                 rows = [row for row in reversed(table.rows) if p["model"] in row.published]
                 columns = [column for column in self.columns(table) if column.prints(p)]
-                yield from (Place(table, row, column) for row in rows[:1] for column in columns[:1])
+                yield from (
+                    PaperCell(table, row, column) for row in rows[:1] for column in columns[:1]
+                )
 
     def numbers_of(self, table: PaperTable, row: PaperRow) -> list[Match]:
         """The published numbers of a row of a table."""
@@ -157,7 +145,7 @@ class Matching:
         """The base models on which a table of the paper has a row."""
         return {one.published["base_model"] for one in self.numbers_of(table, row)}
 
-    def reference_bases(self, place: Place) -> set[str]:
+    def reference_bases(self, place: PaperCell) -> set[str]:
         """The base models on which the paper has the row that differences of a place go to."""
         reference = place.table.reference_of(place.row)
         models = reference[1] if reference else []
@@ -195,7 +183,7 @@ class Matching:
             rows = self.library.find(row.method)
         else:
             rows = []
-        for one in (one for one in rows if self.conditions.is_of(row, one.records[0])):
+        for one in (one for one in rows if is_run_of(self.definition, row, one.records[0])):
             by_base.setdefault(one.base_model, []).append(one)
         self._candidates[id(row)] = {
             base: sorted(rows, key=order) for base, rows in by_base.items()
@@ -223,7 +211,7 @@ class Matching:
         """How near our row is to the paper's: rehearsals are last, then fewer unlike settings; in a
         comparison that the definition names, the row of the same label goes before others.
         """
-        unlike = len(self.conditions.other_training(row, one))
+        unlike = len(other_training(self.definition, row, one))
         other_label = bool(self.definition.comparisons) and one.label != row.label
         return one.rehearsal, unlike, other_label
 
@@ -234,7 +222,7 @@ class Matching:
             self._measured[key] = measure(row, column)
         return self._measured[key]
 
-    def value(self, place: Place, ours: RecordedRow) -> Measured:
+    def value(self, place: PaperCell, ours: RecordedRow) -> Measured:
         """A cell of ours in a table; a difference is to the reference row on the same base model,
         trained alike.
         """
@@ -289,7 +277,7 @@ class Matching:
         """The trials that belong to a row; what several studies scored counts once."""
         by_runs: dict[tuple[str, ...], ScoredTrial] = {}
         for t in self.library.trials:
-            if self.conditions.is_of(row, t.runs[0]):
+            if is_run_of(self.definition, row, t.runs[0]):
                 by_runs.setdefault(tuple(r.id for r in t.runs), t)
         return list(by_runs.values())
 
@@ -305,7 +293,7 @@ class Matching:
         """One entry for each published number, in the order of the file."""
         return [self._match(p, place) for p, place in zip(self.published, self.places, strict=True)]
 
-    def _match(self, p: Published, place: Place | None) -> Match:
+    def _match(self, p: Published, place: PaperCell | None) -> Match:
         if place is None:
             why = "a statement of the text, which no table has"
             return Match(p, None, Verdict.not_measured(why))
@@ -328,11 +316,13 @@ class Matching:
             if verdict.kind == "one seed":
                 verdict = replace(verdict, text="One study: there is no interval.")
             return Match(p, place, verdict, None, measured)
-        of_conditions = self.conditions.remarks(p["base_model"], row, ours)
-        of_public_runs = self.public_runs.remark(p, read_number(p["value"]))
+        of_conditions = remark_on(self.definition, p["base_model"], row, ours)
+        of_public_runs = locate_among_runs(self.public_runs, p, read_number(p["value"]))
         return Match(p, place, verdict, ours, measured, (*of_conditions, *of_public_runs))
 
-    def _judge(self, p: Published, place: Place, ours: RecordedRow, measured: Measured) -> Verdict:
+    def _judge(
+        self, p: Published, place: PaperCell, ours: RecordedRow, measured: Measured
+    ) -> Verdict:
         """Compare a published number with ours."""
         reasons = self._reasons(p, place, ours, measured)
         sides: tuple[tuple[float, ...], ...] = ()
@@ -352,7 +342,7 @@ class Matching:
             best_of=self.definition.best_of,
         )
 
-    def _find_runs(self, p: Published, place: Place) -> tuple[RecordedRow | None, Measured]:
+    def _find_runs(self, p: Published, place: PaperCell) -> tuple[RecordedRow | None, Measured]:
         """Our row for a published one and its number: of the paper's base model first; the first
         row that has it.
         """
@@ -364,17 +354,18 @@ class Matching:
         if not by_base:
             why = place.row.cannot or ("only rehearsals ran it" if found else "it was not run")
             return None, Measured(missing=why)
-        other = self.conditions.other_base
-        order = sorted(
-            by_base, key=lambda base: (bool(other(p["base_model"], place.row, base)), base)
-        )
+
+        def order(base: str) -> tuple[bool, str]:
+            other = other_base(self.definition, p["base_model"], place.row, base)
+            return bool(other), base
+
         pairs = []
-        for base in order:
+        for base in sorted(by_base, key=order):
             for one in by_base[base]:
                 pairs.append((one, self.value(place, one)))
         return next((pair for pair in pairs if pair[1].by_seed), pairs[0])
 
-    def _find_trials(self, p: Published, place: Place) -> tuple[RecordedRow | None, Measured]:
+    def _find_trials(self, p: Published, place: PaperCell) -> tuple[RecordedRow | None, Measured]:
         """From the first setting that can be compared with the paper's, else from the first that
         has the row.
         """
@@ -397,12 +388,12 @@ class Matching:
     def _reasons(
         self,
         p: Published,
-        place: Place,
+        place: PaperCell,
         ours: RecordedRow,
         measured: Measured,
     ) -> list[str]:
         """Why our number cannot be compared with the published one."""
-        reasons = self.conditions.reasons(p["base_model"], place.row, ours)
+        reasons = find_differences(self.definition, p["base_model"], place.row, ours)
         reasons += [f"Another protocol: {text}." for text in measured.unlike]
         if (reference := place.reference) is not None:
             bases = self.reference_bases(place)
@@ -413,14 +404,14 @@ class Matching:
             else:
                 alike = self._trained_alike(place.row, ours, reference)
                 if alike:
-                    reasons += self.conditions.other_training(reference, alike[0])
+                    reasons += other_training(self.definition, reference, alike[0])
         if place.column.cannot:
             reasons.append(f"Perhaps another protocol: {place.column.cannot}.")
         return list(dict.fromkeys(reasons))
 
     def _random_sides(
         self,
-        place: Place,
+        place: PaperCell,
         ours: RecordedRow,
         measured: Measured,
     ) -> tuple[tuple[float, ...], ...]:
