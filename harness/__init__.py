@@ -45,6 +45,7 @@ __all__ = [
     "power",
     "register",
     "report",
+    "sensitivity",
     "study",
     "train",
     "verdict",

@@ -92,6 +92,9 @@ class MethodConfig(Config):
     max_length: int | None = option(
         None, "maximum number of tokens when encoding; empty: as many as the model takes", ge=4
     )
+    dtype: Literal["fp32", "bf16", "fp16"] = option(
+        "fp32", "floating-point numbers that sentences are encoded in for scores", later=True
+    )
 
     @field_validator("pooling")
     @classmethod
@@ -188,6 +191,9 @@ class Method(ABC):
     """The prompt before the texts of each kind of task when the method is evaluated; `encode`
     itself adds none.
     """
+
+    dtype: str = "fp32"
+    """What the fitted method encodes in; see `set_dtype`."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -318,7 +324,8 @@ class Method(ABC):
             length = {"max_length": c.max_length}
         else:
             length = {}
-        return UNTRAINED, {"pooling": c.pooling, **layer, **length}
+        dtype = {} if c.dtype == "fp32" else {"dtype": c.dtype}
+        return UNTRAINED, {"pooling": c.pooling, **layer, **length, **dtype}
 
     @property
     def inputs(self) -> dict[str, str]:
@@ -373,6 +380,31 @@ class Method(ABC):
         """
         if self.text != "none":
             require_corpus(self, corpus)
+
+    def set_dtype(self, dtype: str) -> None:
+        """Have the fitted encoder compute in `dtype`: "fp32", "bf16" or "fp16".
+
+        Raises:
+            InputError: the method has no transformer that could.
+        """
+        if dtype == self.dtype:
+            return
+        try:
+            encoder = self.encoding_model
+        except NotFitted:  # it encodes with something else
+            message = f"{self.name} has no transformer to compute in {dtype}"
+            raise InputError(message, key="dtype") from None
+        encoder.set_dtype(dtype)
+        self.dtype = dtype
+
+    @property
+    def encoding_model(self) -> Any:
+        """The model whose weights make the vectors.
+
+        Raises:
+            NotFitted: before `fit`, or there is none.
+        """
+        return self.encoder
 
     @abstractmethod
     def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:

@@ -31,5 +31,7 @@ class PoolingMethod(Method):
     def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
         """Load the base model; there is nothing to learn, a corpus is ignored."""
         device = context.device if context else "cpu"
-        self._encoder = self.load_base().to(device).eval().finish()
+        self._encoder = self.load_base().eval().finish()
+        self.set_dtype(self.config.dtype)  # before it goes to the device, where memory may be short
+        self._encoder.to(device)
         return self

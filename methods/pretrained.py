@@ -55,6 +55,14 @@ OwnPooling = Annotated[str, AfterValidator(_check_pooling)]
 """Pooling of another model, in a config: "own", as its configuration says, or one of ours."""
 
 
+_OF_WEIGHTS = (
+    ("pooling", OWN),
+    ("max_length", None),
+    ("backend", "torch"),
+    ("dtype", "fp32"),
+)  # keys of models whose weights are loaded here, and their defaults
+
+
 class PretrainedConfig(MethodConfig):
     """Model, its prompts, and its supervision."""
 
@@ -115,9 +123,11 @@ class PretrainedConfig(MethodConfig):
         if self.model_by_seed and self.model != DEFAULT_BASE_MODEL:
             raise ValueError('keys "model" and "model_by_seed" exclude each other')
         if kinds := sorted(filter(None, map(kind_of_model, self.models))):
-            for key, usual in (("pooling", OWN), ("max_length", None), ("backend", "torch")):
+            for key, usual in _OF_WEIGHTS:
                 if getattr(self, key) != usual:
                     raise ValueError(f'key "{key}" does not go with a model that is a {kinds[0]}')
+        if self.backend != "torch" and self.dtype != "fp32":
+            raise ValueError(f'key "dtype" does not go with the backend "{self.backend}"')
         return self
 
     @property
@@ -259,6 +269,7 @@ class Pretrained(Method):
         c = self.config
         options = {"max_length": c.max_length, "first_layer": c.first_layer}
         self._model = open_pooled(name, OWN if own else c.pooling, backend=c.backend, **options)
+        self.set_dtype(c.dtype)
         if isinstance(self._model, ForeignEncoder):
             if c.max_length is not None:
                 self._model.limit_length(c.max_length)

@@ -15,7 +15,7 @@ notebook's cell. Errors are raised (`harness.errors`).
 from harness.api.experiments import compare
 from harness.api.explain import why
 from harness.api.methods import loss, register, train
-from harness.api.models import evaluate, load_model
+from harness.api.models import evaluate, load_model, sensitivity
 from harness.api.result import Comparison, load
 from harness.api.studies import study
 from harness.evaluation.model_scores import Scores
@@ -46,6 +46,7 @@ __all__ = [
     "power",
     "register",
     "report",
+    "sensitivity",
     "study",
     "train",
     "verdict",

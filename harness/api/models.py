@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from harness.encoder import Encoder
     from harness.encoder.foreign import ForeignEncoder
     from harness.evaluation.outside_models import OutsideModel
+    from harness.evaluation.sensitivity import Sensitivity
 
 
 @preserve_random_state()
@@ -34,6 +35,7 @@ def evaluate(
     pooling: str | None = None,
     max_length: int | None = None,
     batch_size: int = 64,
+    dtype: Literal["fp32", "bf16", "fp16"] = "fp32",
     device: str = "auto",
     cached: bool = True,
     progress: Reporter | None = None,
@@ -63,6 +65,8 @@ def evaluate(
         source: which copy of the STS sets, "senteval" or "mteb".
         pooling: for a plain transformer; what the model says, else mean, when left out.
         max_length: tokens of a sentence; as many as the model takes, when left out.
+        dtype: what sentences are encoded in; half precision takes half the memory, and moves scores
+            (`harness.sensitivity` measures by how much).
         cached: store the vectors for the next evaluation of the same model, and use those of
             earlier ones; only of a model that is given by name or folder.
         progress: as in `compare`.
@@ -89,7 +93,6 @@ def evaluate(
     from harness.evaluation.named_models import open_outside
     from harness.evaluation.scoring import evaluate as score_all
     from harness.machine.environment import pick_device
-    from harness.tasks.catalogue import resolve_tasks
     from harness.tasks.vectors import Origin
 
     if isinstance(model, type) and issubclass(model, Method):
@@ -104,8 +107,7 @@ def evaluate(
         if outside is not None:
             outside.stores = cached
             model = outside
-    several = isinstance(suites, Sequence) and not isinstance(suites, str)
-    tasks = resolve_tasks(suites if several else [suites], source=source)
+    tasks = resolve_suites(suites, source)
     where = pick_device(device)
     named, bars = isinstance(model, str | Path), (progress or Reporter.of_caller()).draws
     if not named and mteb_results is not None:
@@ -115,7 +117,7 @@ def evaluate(
         )
     name = str(model) if named else getattr(model, "name", type(model).__name__)
     public = public_name(name, model_name, revision) if mteb_results is not None else None
-    opened = open_any(model, pooling, max_length, backend)
+    opened = open_any(model, pooling, max_length, backend, dtype)
     before, remark = choose_prompts(model, opened, prompts)
 
     def encode(texts: list[str]) -> Any:
@@ -147,6 +149,7 @@ def evaluate(
             "pooling": pooling,
             "max_length": max_length,
             "prompts": content_id(before, 8) if prompts else None,
+            "dtype": dtype if dtype != "fp32" else None,
         }
         write_results(
             Path(mteb_results),
@@ -162,8 +165,92 @@ def evaluate(
             },
         )
     return Scores(
-        name, opened.pooling, where, result, "; ".join(filter(None, (opened.remark, remark)))
+        name,
+        opened.pooling,
+        where,
+        result,
+        "; ".join(filter(None, (opened.remark, remark))),
+        dtype,
     )
+
+
+@preserve_random_state()
+def sensitivity(
+    model: str | Path | Method | SentenceTransformer | Callable[[list[str]], Any],
+    suites: Any = ("sts",),
+    *,
+    vary: Sequence[str] | Mapping[str, Sequence[Any]] = (
+        "dtype",
+        "batch_size",
+        "padding",
+        "attention",
+    ),
+    source: str = "senteval",
+    pooling: str | None = None,
+    max_length: int | None = None,
+    batch_size: int = 64,
+    dtype: Literal["fp32", "bf16", "fp16"] = "fp32",
+    device: str = "auto",
+    prompts: Mapping[str, str] | Literal["own"] | None = None,
+) -> Sensitivity:
+    """Measure how much the scores of a model move with what should not matter.
+
+        >>> found = harness.sensitivity(
+        ...     "embedded:mini-bert", "Embedded-STS-contrast", vary={"batch_size": [8]})
+        >>> found.scores()[["setting", "value"]].values.tolist()
+        [['reference', 'fp32, batches of 64'], ['batch_size', '8']]
+        >>> found.largest() < 1e-4
+        True
+
+    Args:
+        model: as of `evaluate`, but no class.
+        suites: as of `evaluate`.
+        vary: "dtype", "batch_size", "padding" (of causal models) and "attention" (the kernel), each
+            alone; or the values of each, as {"batch_size": [1, 8], "attention": ["eager"]}.
+        dtype, batch_size: of the reference.
+
+    Returns:
+        Sensitivity: `scores()` is a frame with a row a setting and task.
+
+    Raises:
+        InputError: as `evaluate`; an unknown setting, or a value that it cannot have.
+    """
+    from harness.evaluation.any_model import choose_prompts, open_any
+    from harness.evaluation.named_models import open_outside
+    from harness.evaluation.sensitivity import SensitivityRun, choose_settings
+    from harness.machine.environment import pick_device
+
+    opens: Any = model
+    if isinstance(model, str):
+        opens = open_outside(model) or model
+    where = pick_device(device)
+    settings = choose_settings(vary, where)
+    before, _ = choose_prompts(opens, open_any(opens, pooling, max_length), prompts)
+
+    def open_model(dtype: str) -> Any:
+        opened = open_any(opens, pooling, max_length, dtype=dtype, copied=True)
+        choose_prompts(opens, opened, prompts)  # a foreign model's own are turned off
+        return opened
+
+    tasks = resolve_suites(suites, source)
+    run = SensitivityRun(open_model, tasks, where, before, dtype, batch_size)
+    if isinstance(model, str | Path):
+        name = str(model)
+    else:
+        name = getattr(model, "name", type(model).__name__)
+    return run.measure(name, settings)
+
+
+def resolve_suites(suites: Any, source: str) -> list[Any]:
+    """Return the tasks of suites, or of one.
+
+    Raises:
+        InputError: no such suite or task.
+    """
+    from harness.tasks.catalogue import resolve_tasks
+
+    several = isinstance(suites, Sequence) and not isinstance(suites, str)
+    return resolve_tasks(suites if several else [suites], source=source)
 
 
 def _fit_untrained(model: type[Method], options: Mapping[str, Any]) -> Method:

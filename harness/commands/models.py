@@ -24,6 +24,7 @@ _SETTINGS = (
     "max_length",
     "batch_size",
     "device",
+    "dtype",
     "version",
     "trust_remote_code",
     "backend",
@@ -60,6 +61,12 @@ def register(commands: options.Commands) -> None:
         default=64,
         metavar="N",
         help="sentences per batch (default: 64)",
+    )
+    score.add_argument(
+        "--dtype",
+        default="fp32",
+        choices=["fp32", "bf16", "fp16"],
+        help="what sentences are encoded in (default: fp32)",
     )
     score.add_argument(
         "--suite",
@@ -111,6 +118,18 @@ def register(commands: options.Commands) -> None:
         help="of the model in --mteb-results (default: the hub id)",
     )
     score.add_argument("--device", default="auto", help=_DEVICE)
+    score.add_argument(
+        "--sensitivity",
+        action="store_true",
+        help="show how much the scores move with dtype, batch size, padding and attention kernel",
+    )
+    score.add_argument(
+        "--vary",
+        action="append",
+        metavar="KEY[=V,V]",
+        help="with --sensitivity: dtype, batch_size, padding or attention, with values of your own; "
+        "may be repeated (default: all)",
+    )
 
     fit = options.add_command(
         commands,
@@ -177,6 +196,10 @@ def evaluate(args: argparse.Namespace) -> int:
     from harness import api
 
     suites = args.suite or ["sts"]
+    if args.sensitivity:
+        return _show_sensitivity(args, suites)
+    if args.vary:
+        raise InputError("goes with --sensitivity", key="--vary")
     evaluation = api.evaluate(
         args.model,
         suites,
@@ -196,6 +219,51 @@ def evaluate(args: argparse.Namespace) -> int:
     else:
         _show(args.model, result, suites)
     return 1 if result.missing else 0
+
+
+def _show_sensitivity(args: argparse.Namespace, suites: list[str]) -> int:
+    """Print how much the scores of a model move; exit code 0."""
+    from harness import api
+
+    chosen: dict[str, Any] = {}
+    if args.vary:
+        chosen["vary"] = _parse_vary(args.vary)
+    names = ("source", "pooling", "max_length", "batch_size", "dtype", "device")
+    found = api.sensitivity(
+        args.model,
+        suites,
+        prompts=_prompts(args.prompts),
+        **{name: getattr(args, name) for name in names},
+        **chosen,
+    )
+    if args.json:
+        tell_json(found.as_dict())
+        return 0
+    tell(found.model)
+    rows = [("setting", "value", "task", "metric", "score", "difference", "seconds")]
+    for row in found.rows:
+        numbers = (f"{row.score:.5f}", f"{row.difference:+.5f}", f"{row.seconds:.1f}")
+        rows.append((row.setting, row.value, row.task, row.metric, *numbers))
+    print_columns(rows, right=(4, 5, 6))
+    tell(f"largest difference: {found.largest():.5f}")
+    for note in found.notes:
+        tell(note)
+    return 0
+
+
+def _parse_vary(given: list[str]) -> dict[str, list[Any]]:
+    """Return the settings of --vary with their values; those that name none have the usual ones."""
+    from harness.evaluation.sensitivity import choose_settings
+    from harness.machine.environment import pick_device
+
+    chosen = {}
+    for text in given:
+        key, equals, values = text.partition("=")
+        if equals:
+            chosen[key] = values.split(",")
+        else:
+            chosen |= choose_settings([key], pick_device("auto"))
+    return chosen
 
 
 def _prompts(given: str | None) -> Any:

@@ -14,6 +14,7 @@ import torch
 from harness.encoder.layout import CONFIG, MODULES, check_is_encoder, model_folder, modules_of
 from harness.encoder.loading import transformer_folder
 from harness.encoder.model import Encoder
+from harness.encoder.precision import convert
 from harness.encoder.quiet import quiet_transformers
 from harness.encoder.sentences import clean
 from harness.errors import InputError, UnsupportedModel
@@ -32,6 +33,8 @@ class ForeignEncoder:
     Attributes:
         why: what our own encoder does not support.
     """
+
+    dtype: str = "fp32"
 
     def __init__(self, model: SentenceTransformer, why: str) -> None:
         self.model = model
@@ -68,6 +71,15 @@ class ForeignEncoder:
         """Move the weights."""
         self.model.to(device)
 
+    def set_dtype(self, dtype: str) -> None:
+        """Compute in `dtype` ("fp32", "bf16" or "fp16").
+
+        Raises:
+            InputError: an unknown name.
+        """
+        convert(self.model, dtype)
+        self.dtype = dtype
+
     def limit_length(self, tokens: int) -> None:
         """Cut sentences to so many tokens."""
         self.model.max_seq_length = min(tokens, self.model.max_seq_length or tokens)
@@ -87,7 +99,7 @@ class ForeignEncoder:
         if isinstance(sentences, str):
             return self.encode([sentences], show_progress_bar=show_progress_bar, **options)[0]
         texts = [clean(text, row) for row, text in enumerate(sentences)]
-        options.pop("precision", None)  # float32 always
+        options.pop("precision", None)  # that of its weights
         if options.get("device") is not None:
             self.model.to(options.pop("device"))
         if not texts:

@@ -24,12 +24,13 @@ from torch.utils.checkpoint import checkpoint
 
 from harness.encoder.dropout import Rates, attach, packed_pass, packs
 from harness.encoder.pooling import Normalize, Pooling, average_layers, one_token, reduce_tokens
-from harness.encoder.precision import autocast
+from harness.encoder.precision import autocast, convert
 from harness.encoder.prefixes import replay_pass
 from harness.encoder.prompts import EchoFrame, frame_of
-from harness.encoder.quiet import evaluation
+from harness.encoder.quiet import evaluation, quiet_transformers
 from harness.encoder.sentences import clean, token_budget_batches
 from harness.errors import InputError
+from harness.files.printable import first_line
 from harness.machine.progress import encoding_bar
 
 if TYPE_CHECKING:
@@ -98,6 +99,8 @@ class Network(nn.Module):
     token_module: nn.Module | None
     affine: nn.Linear | None
 
+    dtype: str = "fp32"
+
     def __init__(
         self,
         transformer: PreTrainedModel,
@@ -126,10 +129,37 @@ class Network(nn.Module):
         self.train_length: int | None = None
         self.micro_batch: int | None = None
         self.packed = False
+        self.padding_side = "right"
         self.include_prompt = True
         self.left_out: tuple[str, ...] = ()
         self._views_differ = False  # known after the first batch of training
         self._checkpoints_rates = False
+
+    def set_dtype(self, dtype: str) -> None:
+        """Have the transformer compute in `dtype` ("fp32", "bf16" or "fp16"); pooling and what
+        comes after it stay in float32.
+
+        Raises:
+            InputError: an unknown name, or there is no transformer.
+        """
+        transformer = getattr(self, "transformer", None)
+        if transformer is None:
+            raise InputError(f"there is no transformer to compute in {dtype}", key="dtype")
+        convert(transformer, dtype)
+        self.dtype = dtype
+
+    def set_attention(self, kernel: str) -> None:
+        """Have the transformer compute attention by a kernel of transformers, as "eager".
+
+        Raises:
+            InputError: an unknown kernel, or one that is not installed or does not suit the model.
+        """
+        try:
+            with quiet_transformers():
+                self.transformer.set_attn_implementation(kernel)
+        except (ValueError, ImportError) as error:
+            message = f'attention "{kernel}": {first_line(error):.200}'
+            raise InputError(message, key="attention") from None
 
     def checkpoint_gradients(self) -> None:
         """Keep of each layer its input alone in training, and compute the rest again in the
@@ -265,16 +295,17 @@ class Network(nn.Module):
         return len(ids) - (ids[-1] in self.tokenizer.all_special_ids)
 
     def collate(self, ids: Sequence[Sequence[int]]) -> dict[str, Tensor]:
-        """Pad to the longest: `input_ids`, `attention_mask` (n, length), `token_type_ids` if the
-        model takes them.
+        """Pad to the longest, on `padding_side`: `input_ids`, `attention_mask` (n, length),
+        `token_type_ids` if the model takes them.
         """
         longest = max((len(row) for row in ids), default=0)
         pad = self.tokenizer.pad_token_id or 0
         input_ids = torch.full((len(ids), longest), pad, dtype=torch.long)
         mask = torch.zeros((len(ids), longest), dtype=torch.long)
         for position, row in enumerate(ids):
-            input_ids[position, : len(row)] = torch.tensor(row, dtype=torch.long)
-            mask[position, : len(row)] = 1
+            first = longest - len(row) if self.padding_side == "left" else 0
+            input_ids[position, first : first + len(row)] = torch.tensor(row, dtype=torch.long)
+            mask[position, first : first + len(row)] = 1
         features = {"input_ids": input_ids, "attention_mask": mask}
         if (
             "token_type_ids" in self._inputs
@@ -568,7 +599,11 @@ class Network(nn.Module):
         if self.packed and self.training and len(mask) > 1 and not bool(mask.all()):
             return packed_pass(self.transformer, self.view_rates, features, **options)
         output = self.transformer(**features, **options)
-        return output.hidden_states if every_layer else (), output.last_hidden_state
+        states = output.hidden_states if every_layer else ()
+        last = output.last_hidden_state
+        if self.transformer.dtype == torch.float32:  # under autocast: as it computed them
+            return states, last
+        return tuple(state.float() for state in states), last.float()
 
     def _in_parts(
         self,

@@ -1,4 +1,5 @@
-"""The floating-point precision of training: float32, unless another one is requested by name.
+"""The floating-point precision of training (`precision`) and of encoding (`dtype`): float32, unless
+another one is requested by name.
 
 The precision is part of what a run is, so nothing here chooses it. `measure_bf16` says what bf16
 would save: autocast to bf16 is several times faster than fp32 on processors with native bf16, and
@@ -10,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +22,39 @@ Name = Literal["fp32", "bf16", "fp16"]
 NAMES: tuple[str, ...] = ("fp32", "bf16", "fp16")
 _MEASURED = ("cpu", "cuda")  # types of devices
 _DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def check_dtype(dtype: str) -> None:
+    """Raises:
+    InputError: an unknown name.
+    """
+    if dtype not in NAMES:
+        message = f'unknown dtype "{dtype}"; known: {", ".join(NAMES)}'
+        raise InputError(message, key="dtype")
+
+
+def convert(module: nn.Module, dtype: str) -> None:
+    """Convert the weights of a module, which then computes in `dtype`, as "bf16".
+
+    Buffers stay, as where transformers loads a model in `dtype`: rotary positions in bf16 would
+    be rounded to 8 bits.
+
+    Raises:
+        InputError: an unknown name.
+    """
+    check_dtype(dtype)
+    kind = _DTYPES.get(dtype, torch.float32)
+    for parameter in module.parameters():
+        if parameter.is_floating_point():
+            parameter.data = parameter.data.to(kind)
+
+
+def dtype_of(model: Any) -> str:
+    """Return what a model encodes in, as its `set_dtype` was called; "fp32" of any other."""
+    named = getattr(model, "dtype", "")
+    if isinstance(named, str) and named in NAMES:
+        return named
+    return "fp32"
 
 
 def check_precision(precision: str, device: str | torch.device) -> None:

@@ -4,11 +4,12 @@ sentence-transformers runs; and what decides the cost of a sentence.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,6 +27,7 @@ from harness.encoder.foreign import (
 )
 from harness.encoder.layout import is_whole_method
 from harness.encoder.loading import stated_length, transformer_folder
+from harness.encoder.precision import dtype_of
 from harness.errors import HarnessError, InputError, NotFitted
 from harness.evaluation.outside_models import OutsideModel
 from harness.evaluation.outside_models import choose_prompts as choose_outside_prompts
@@ -41,6 +43,8 @@ from harness.sources import resolve_model
 from harness.sources.embedded import model_fingerprint
 from harness.sources.remote.cache_folder import cache_root
 from harness.tasks.prompts import Prompts
+
+_FOREIGN = {"fp32": "float32"}  # its name in the keys of vectors that are stored
 
 log = logging.getLogger(__name__)
 
@@ -130,13 +134,33 @@ def open_any(
     pooling: str | None = None,
     max_length: int | None = None,
     backend: str = "torch",
+    dtype: str = "fp32",
+    *,
+    copied: bool = False,
 ) -> OpenedModel:
-    """A model by name or folder, or one that is in memory."""
-    if isinstance(model, str | Path):
-        return open_for_evaluation(str(model), pooling, max_length, backend)
-    if backend != "torch":
+    """A model by name or folder, or one that is in memory, which computes in `dtype`; with `copied`
+    a copy of it, whose settings can be changed.
+
+    Raises:
+        InputError: as `open_for_evaluation`, or a dtype that the model cannot compute in.
+    """
+    named = isinstance(model, str | Path)
+    if backend != "torch" and not named:
         raise InputError("goes with the name or folder of a model", key="backend")
-    return in_hand(model, pooling, max_length)
+    if named:
+        opened = open_for_evaluation(str(model), pooling, max_length, backend)
+    else:
+        opened = in_hand(model, pooling, max_length)
+    weights = hasattr(opened.model, "set_dtype")
+    if not named and weights and (copied or dtype != "fp32"):  # the caller's own is not changed
+        opened = replace(opened, model=copy.deepcopy(opened.model))
+    if dtype == "fp32":
+        return opened
+    if backend != "torch" or not weights:
+        message = f"the weights of this model are not loaded here, so {dtype} cannot be set"
+        raise InputError(message, key="dtype", remedy="leave it out")
+    opened.model.set_dtype(dtype)
+    return opened
 
 
 def choose_prompts(
@@ -281,8 +305,10 @@ def stored_vectors(
     apart: dict[str, Any] = {}
     if isinstance(opened.model, ForeignEncoder):
         apart = {"prompt": "in the text"} if prompted else {}
-        apart["dtype"] = "float32"
-    elif left_out := getattr(opened.model, "left_out", ()):
+        apart["dtype"] = _FOREIGN.get(opened.model.dtype, opened.model.dtype)
+    elif dtype_of(opened.model) != "fp32":
+        apart = {"dtype": dtype_of(opened.model)}
+    if left_out := getattr(opened.model, "left_out", ()):
         apart["left_out"] = sorted(left_out)
     if folder.is_dir() and any(folder.rglob(ADAPTER)):
         apart["adapter"] = [version("peft"), model_fingerprint(name)]

@@ -39,7 +39,7 @@ def measure_inference(method: Method, workdir: Path, device: str) -> str:
             architecture=name,
             device=device_name(device),
             threads=1,
-            precision="fp32",
+            precision=method.dtype,
             clock=clock,
             sentences=_SENTENCES,
             seconds=[],

@@ -29,6 +29,7 @@ class Scores:
     Attributes:
         result: everything that the tasks gave; `result.scores` are the scores one by one.
         remark: what a reader should know of how the model was run.
+        dtype: what its vectors were computed in.
     """
 
     model: str
@@ -36,6 +37,7 @@ class Scores:
     device: str
     result: TaskResult = field(repr=False)
     remark: str = ""
+    dtype: str = "fp32"
 
     def scores(self) -> pd.DataFrame:
         """One row a score: "model", then the columns of `harness.results.frames.SCORES` that are
@@ -71,7 +73,7 @@ class Scores:
             "notes": self.result.notes,
             "figures": self.result.figures,
             "cost": self.result.cost,
-            "environment": describe(self.device, "fp32"),
+            "environment": describe(self.device, self.dtype),
         }
 
     def __str__(self) -> str:

@@ -88,10 +88,11 @@ def _settings(spec: RunSpec, trained: Mapping[str, Any], **given: Any) -> Settin
     settings: Settings = {column.key: config.get(column.key) for column in COLUMNS}
     settings |= {"base_model": spec.base_model, "max_length": config.get("max_length") or "all"}
     settings |= {"prompts": config.get("prompts") or "none", **trained}
+    settings["dtype"] = config.get("dtype", "fp32")
     if config.get("pooling") == "none":
         del settings["pooling"]
     if kind := _kind_of_vectors(config):
-        settings |= dict.fromkeys(("pooling", "max_length"), UNKNOWN)
+        settings |= dict.fromkeys(("pooling", "max_length", "dtype"), UNKNOWN)
         settings["loop"] = f"own vectors ({kind}): all else unknown"
         if kind == MTEB_MODEL:
             settings["prompts"] = "of its makers"

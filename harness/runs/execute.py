@@ -236,6 +236,7 @@ class Execution:
         method, outcome.earlier = self._load_or_train(outcome.method, outcome.earlier)
         outcome.method = method
         outcome.tasks = find_due(outcome.earlier, self.job)
+        method.set_dtype(_dtype_of(self.spec))
         result = self._evaluate(method, outcome.tasks)
         outcome.result = result
         self._check_imports()
@@ -686,12 +687,14 @@ def stored_vectors(spec: RunSpec, workdir: Path, device: str) -> StoredVectors:
     code = f"{NUMERICS}.{spec.version}"
     where = environment.device_name(device)
     cache = EmbeddingCache(workdir / "cache" / "embeddings")
-    return cache.of(
-        key,
-        str(spec.config.get("pooling")),
-        code=code,
-        device=where,
-    )
+    apart = {} if _dtype_of(spec) == "fp32" else {"dtype": _dtype_of(spec)}
+    pooling = str(spec.config.get("pooling"))
+    return cache.of(key, pooling, code=code, device=where, **apart)
+
+
+def _dtype_of(spec: RunSpec) -> str:
+    """Return what a run encodes in."""
+    return str(spec.config.get("dtype", "fp32"))
 
 
 def _readable(error: BaseException) -> BaseException:

@@ -8,6 +8,7 @@ import statistics
 import time
 from typing import TYPE_CHECKING, Any
 
+from harness.encoder.precision import dtype_of
 from harness.errors import InputError
 from harness.machine.environment import device_name
 from harness.tasks.base import TaskResult, check_vectors
@@ -55,7 +56,7 @@ class EfficiencyTask(ModelOnPairs):
         conditions: dict[str, Any] = {
             "device": device_name(device),
             "threads": torch.get_num_threads(),
-            "precision": "fp32",
+            "precision": dtype_of(model),
             "version": VERSION,
         }
         encoding = conditions | {

@@ -304,6 +304,11 @@ class Command(Method):
             raise NotFitted(f"{self.name} is not fitted yet: call fit() or load() first")
         return self._model
 
+    @property
+    def encoding_model(self) -> Encoder | ForeignEncoder:
+        """The model that the command wrote."""
+        return self.model
+
     def num_parameters(self) -> int:
         """Return the number of parameters of the model."""
         return sum(p.numel() for p in self.model.parameters())
