@@ -36,6 +36,7 @@ COMMANDS = (
     "harness.commands.models",
     "harness.commands.list",
     "harness.commands.check_method",
+    "harness.commands.new",
     "harness.commands.doctor",
     "harness.commands.clean",
     "harness.commands.study",

@@ -23,6 +23,9 @@ from harness.errors import InputError
 
 _HOME = Path(__file__).parents[2]
 _SHIPPED = ("harness", "methods", "studies", "reports")  # what has versions of its own
+_INSTALLED = frozenset(
+    {"site-packages", "dist-packages"}
+)  # also those that PYTHONPATH or a .pth adds
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,8 @@ def _library_folders() -> tuple[str, ...]:
 
 def is_library(file: str | Path) -> bool:
     """True if the file belongs to Python or to an installed package."""
+    if not _INSTALLED.isdisjoint(Path(file).parts):
+        return True
     return str(file).startswith(_library_folders())
 
 
@@ -222,7 +227,8 @@ def _find_spec(name: str) -> ModuleSpec | None:
         if up is None or up.submodule_search_locations is None:
             return None
         return PathFinder.find_spec(name, list(up.submodule_search_locations))
-    except (ImportError, ValueError, AttributeError):
+    except (ImportError, ValueError, AttributeError, KeyError):
+        # A namespace package searches for its parent in sys.modules, where it need not be.
         file = getattr(sys.modules.get(name), "__file__", None)  # a script has no specification
         if file:
             return importlib.util.spec_from_file_location(name, file)
