@@ -1,5 +1,5 @@
-"""`harness compare` and `plan`: run an experiment, track it, print the table, write the report; or
-only plan it.
+"""`harness compare`: run an experiment, track it, print the table, write the report; or only plan
+it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,11 @@ if TYPE_CHECKING:
 
 
 def register(commands: options.Commands) -> None:
-    """Add `harness compare` and `plan` to the command line."""
-    choices = argparse.ArgumentParser(add_help=False)
-    _add_choices(choices.add_argument)
+    """Add `harness compare` to the command line."""
     compare = options.add_command(
         commands,
         "compare",
         run,
-        choices,
         options.CONDITIONS,
         *options.RUNS,
         options.FORMATS,
@@ -37,6 +34,7 @@ def register(commands: options.Commands) -> None:
         "status` and DIR/progress.html show the progress; Ctrl-C or `harness stop` stops it cleanly.",
         example="harness compare demo --workdir work/demo --seeds 2",
     )
+    _add_choices(compare.add_argument)
     compare.add_argument(
         "--rehearse",
         action="store_true",
@@ -53,27 +51,12 @@ def register(commands: options.Commands) -> None:
         action="store_true",
         help="as --dry-run; time two training steps and an encoding of each row for the estimate",
     )
-    compare.set_defaults(freeze=False)
-    plan = options.add_command(
-        commands,
-        "plan",
-        run,
-        choices,
-        options.CONDITIONS,
-        options.WORKDIR,
-        options.SET,
-        help="print what a comparison would run, or freeze the plan before any result",
-        description="Print what a comparison would run, how rows differ and the estimated time, as `harness compare "
-        "--dry-run` does.",
-        example="harness plan demo --freeze --workdir work/demo",
-    )
-    plan.add_argument(
+    compare.add_argument(
         "--freeze",
         action="store_true",
-        help="also write the plan, its date and hash into DIR/plans: "
-        "the report says whether the comparison was run as planned",
+        help="as --dry-run; also write the plan, its date and hash into DIR/plans: the report then says "
+        "whether the comparison was run as planned",
     )
-    plan.set_defaults(dry_run=True, rehearse=False, measure=False)
 
 
 def _add_choices(add: Callable[..., object]) -> None:
@@ -134,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
     choices["overrides"] = options.conditions_of(args)
     choices["tune"] = None if args.tune is None else api.Budget(args.tune)
     choices["until"] = api.Until(**until) if args.until else None
-    if args.dry_run or args.measure:
+    if args.dry_run or args.measure or args.freeze:
         return show_plan(
             args.experiment,
             args.workdir,

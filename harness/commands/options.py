@@ -20,6 +20,13 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Options: TypeAlias = argparse.ArgumentParser
 
 
+# Commands of earlier versions, and what they are told.
+REPLACED = {
+    "plan": "harness plan was replaced by harness compare --dry-run, and with --freeze by harness "
+    "compare --freeze"
+}
+
+
 class Parser(argparse.ArgumentParser):
     """argparse's parser without abbreviations of options, whose errors are safe to print."""
 
@@ -51,6 +58,9 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         # argparse suggests no choice before Python 3.14
         if action.choices is not None and value not in action.choices:
+            is_command = action.nargs == argparse.PARSER and " " not in self.prog
+            if is_command and value in REPLACED:
+                raise argparse.ArgumentError(None, REPLACED[value])
             known = [str(choice) for choice in action.choices]
             message = f'unknown "{value}"{nearest(str(value), known)}; known: {", ".join(known)}'
             raise argparse.ArgumentError(action, message)

@@ -1,5 +1,5 @@
 """How what was done in a comparison differs from the plan that was written before it
-(`harness plan --freeze`).
+(`harness compare --freeze`).
 """
 
 from __future__ import annotations

@@ -209,7 +209,7 @@ def words_of_plans(folder: Path, room: Path) -> Iterator[Finding]:
         workdir = str(place / "work")
         file = write(place, "planned.toml", PLAN.format(**first))
         if frozen:
-            ended = forked.run(["plan", str(file), "--freeze", "--workdir", workdir])
+            ended = forked.run(["compare", str(file), "--freeze", "--workdir", workdir])
             assert ended.code == 0, ended.err
         file.write_text(PLAN.format(**{**first, **change}))
         dry = forked.run(["compare", str(file), "--dry-run", "--workdir", workdir])

@@ -82,3 +82,14 @@ def test_every_help_ends_with_an_example_that_is_valid() -> None:
         words = shlex.split(example.partition(";")[0])
         assert words[: len(command.prog.split())] == command.prog.split()
         parser.parse_args(words[1:])
+
+
+def test_a_command_of_before_names_the_one_in_its_place(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["plan", "demo", "--freeze"])
+    assert ended.value.code == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert "harness compare --dry-run" in last
+    assert "harness compare --freeze" in last

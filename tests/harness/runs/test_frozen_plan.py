@@ -36,7 +36,9 @@ def planned(tmp_path: Path) -> Path:
     """A work directory with the plan of the file `tmp_path/own.toml` in it."""
     (tmp_path / "own.toml").write_text(TEXT)
     assert (
-        main(["plan", str(tmp_path / "own.toml"), "--freeze", "--workdir", str(tmp_path / "work")])
+        main(
+            ["compare", str(tmp_path / "own.toml"), "--freeze", "--workdir", str(tmp_path / "work")]
+        )
         == 0
     )
     return tmp_path / "work"
@@ -79,14 +81,14 @@ def test_runs_before_the_plan_are_counted(tmp_path: Path) -> None:
     work = tmp_path / "work"
     harness.compare(str(tmp_path / "own.toml"), workdir=work, tracked=False)
     file = str(tmp_path / "own.toml")
-    assert main(["plan", file, "--freeze", "--workdir", str(work)]) == 0
+    assert main(["compare", file, "--freeze", "--workdir", str(work)]) == 0
     later = json.loads(plan_file(work, "own").read_text())["date"].replace(
         "20", "30", 1
     )  # the clock has seconds only
     plan_file(work, "own").unlink()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("harness.machine.environment.now", lambda: later)
-        assert main(["plan", file, "--freeze", "--workdir", str(work)]) == 0
+        assert main(["compare", file, "--freeze", "--workdir", str(work)]) == 0
     assert found(work) == ["5 of 5 runs had begun before the plan was written"]
 
 
@@ -95,7 +97,8 @@ def test_a_plan_is_neither_replaced_nor_changed(
 ) -> None:
     file = plan_file(planned, "own")
     assert (
-        main(["plan", str(planned.parent / "own.toml"), "--freeze", "--workdir", str(planned)]) == 2
+        main(["compare", str(planned.parent / "own.toml"), "--freeze", "--workdir", str(planned)])
+        == 2
     )
     assert "a plan is not replaced" in capsys.readouterr().err
     file.write_text(file.read_text().replace('"most_seeds": 2', '"most_seeds": 9'))
@@ -120,7 +123,6 @@ def test_the_dry_run_and_the_start_say_what_differs_from_the_plan(
     assert "differs from plan" not in printed(capsys)
     for command in (
         [*same, "--set", "shared.bucket=32"],
-        ["plan", file, "--workdir", str(planned), "--set", "shared.bucket=32"],
         ["compare", file, "--workdir", str(planned), "--set", "shared.bucket=32"],
     ):
         assert main(command) == 0

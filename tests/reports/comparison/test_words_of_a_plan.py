@@ -36,7 +36,7 @@ def made(tmp_path: Path) -> synthetic.Invented:
 def freeze(
     made: synthetic.Invented, records: Iterable[Record], *, swapped: str = "", **analysis: Any
 ) -> None:
-    """Write the plan of these runs, as `harness plan --freeze` would have before them.
+    """Write the plan of these runs, as `harness compare --freeze` would have before them.
 
     `swapped`: a row for which seed 4 is planned in place of seed 3.
     """
