@@ -13,6 +13,8 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+import yaml
+
 from docs import measured, published, robustness
 from harness import registry
 from harness.config import Config
@@ -146,7 +148,19 @@ def align_uniform() -> str:
     return f'```python title="align_uniform.py"\n{text}```\n'
 
 
+def action_inputs() -> str:
+    """The inputs of the action."""
+    text = (REPOSITORY / "action.yml").read_text(encoding="utf-8")
+    rows = []
+    for name, about in yaml.safe_load(text)["inputs"].items():
+        default = about["default"]
+        shown = f"`{default}`" if default and "${{" not in default else ""
+        rows.append((f"`{name}`", about["description"], shown))
+    return table(("input", "meaning", "default"), rows)
+
+
 MADE: dict[str, Callable[[], str]] = {
+    "action-inputs": action_inputs,
     "align-uniform": align_uniform,
     "groups": groups,
     "experiment": lambda: keys(Experiment),

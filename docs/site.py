@@ -40,6 +40,7 @@ CONTENTS = {
         "how-to/runs-of-others",
         "how-to/other-tools",
         "how-to/plan-and-decide",
+        "how-to/ci",
         "how-to/trouble",
     ],
     "Explanation": [

@@ -140,6 +140,16 @@ def register(commands: Commands) -> None:
         help="seeds after which nothing remains undecided; fixed at the first decision (default: 20)",
     )
     gate.add_argument(
+        "--not-worse-by",
+        type=float,
+        default=0.0,
+        metavar="POINTS",
+        help="keep the candidate if it is not worse by as much (default: only if it is better)",
+    )
+    gate.add_argument(
+        "--all-tasks", action="store_true", help="a task that only one of the rows has is an error"
+    )
+    gate.add_argument(
         "--history",
         default="",
         metavar="FILE",
@@ -222,15 +232,17 @@ def run_power(args: argparse.Namespace) -> int:
 
 def run_gate(args: argparse.Namespace) -> int:
     """Print the decision; its exit code says it to a script."""
-    from reports.decide.gate_answer import gate
+    from reports.decide.gate_answer import MAY_BE_WORSE, NOT_WORSE, gate
     from reports.stats.online import BETTER, NOT_BETTER
 
     options = ("baseline", "candidate", "on", "comparison", "most", "history")
+    options += ("not_worse_by", "all_tasks")
     answer = gate(
         _scores_of(args) or args.workdir, **{name: getattr(args, name) for name in options}
     )
     _show(args, answer)
-    return {BETTER: 0, NOT_BETTER: 1}.get(answer.data["decision"], 3)
+    codes = {BETTER: 0, NOT_WORSE: 0, NOT_BETTER: 1, MAY_BE_WORSE: 1}
+    return codes.get(answer.data["decision"], 3)
 
 
 def two_rows(args: argparse.Namespace) -> list[str]:

@@ -20,7 +20,7 @@ from reports.decide.question import comparison_of, question_of, two_rows_of
 from reports.document.table import number_text
 from reports.results import ResultRow
 from reports.scores.score_table import is_score_table, question_of_scores
-from reports.stats.estimate import Estimate
+from reports.stats.estimate import Estimate, p_of_at_most
 from reports.stats.online import (
     BETTER,
     FIRST_SEEDS,
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from reports.read.score_tables import Source
 
 HISTORY = "gate.jsonl"
+NOT_WORSE, MAY_BE_WORSE = "not worse", "may be worse"
+_MARGIN = "not_worse_by"  # key of what may be lost, in points, in what a proposal is about
 
 
 @dataclass
@@ -46,7 +48,8 @@ class GateEntry:
     """A proposal in the history, as its last look left it.
 
     Attributes:
-        about: labels of "baseline" and "candidate", and what they were compared "on".
+        about: labels of "baseline" and "candidate", what they were compared "on", and what may be
+            lost, "not_worse_by", where something may.
         runs: hashes of the candidate's runs at the last look; None in a history of an earlier
             version, which did not store them.
         baseline_runs: of the baseline's.
@@ -76,6 +79,8 @@ def gate(
     comparison: str = "",
     most: int = 20,
     history: str | Path = "",
+    not_worse_by: float = 0.0,
+    all_tasks: bool = False,
 ) -> Answer:
     """Is a candidate better than the baseline, with at most 5 % wrong, in expectation, among all
     candidates ever accepted?
@@ -98,16 +103,24 @@ def gate(
             first decision.
         history: the file of all proposals; left out, `gate.jsonl` in the work directory or next to
             the scores.
+        not_worse_by: points that may be lost: the candidate is accepted if it is not worse than the
+            baseline by as much.
+        all_tasks: a task that only one of the rows has is an error.
 
     Returns:
-        In `data`: "decision" ("better", "not better" or "undecided"), "gain" with "low" and "high"
+        In `data`: "decision" ("better", "not better" or "undecided"; with `not_worse_by` "not
+            worse", "may be worse" or "undecided"), "gain" with "low" and "high"
             in points, "p" (one-sided, over all analyses), "level", "proposal" (its number),
             "proposals" (in the history, this one included), "accepted" (of them), "seeds", "most".
 
     Raises:
         InputError: no such row, a damaged history, `most` below 5 or other than at the first
-            decision.
+            decision, a negative `not_worse_by`.
     """
+    if not 0 <= not_worse_by < math.inf:
+        raise InputError(
+            f"--not-worse-by {not_worse_by:g}: expected points, 0 or more", key="--not-worse-by"
+        )
     if most < FIRST_SEEDS:
         raise InputError(
             f"--most {most}: expected a number of seeds, {FIRST_SEEDS} or more", key="--most"
@@ -118,14 +131,32 @@ def gate(
             key=one_line(baseline),
         )
     if is_score_table(found):
-        question = question_of_scores(found, on, (baseline, candidate))
+        question = question_of_scores(found, on, (baseline, candidate), complete=all_tasks)
     else:
         question = question_of(comparison_of(found, comparison), on)
 
     file = _history_file(found, history)
     a, b = two_rows_of(question.results.rows, candidate, baseline)
+    if all_tasks:
+        _check_tasks(question, a, b)
     with work_lock(file.parent, f".{file.name}", f"the history {file}"):
-        return _decide(question, a, b, most, file)
+        return _decide(question, a, b, most, file, not_worse_by)
+
+
+def _check_tasks(question: Question, a: ResultRow, b: ResultRow) -> None:
+    """Check that both rows have every task that they are compared by.
+
+    Raises:
+        InputError: one lacks a task.
+    """
+    for row in (a, b):
+        if question.significance.by_seed(row, question.target) is None:
+            raise InputError(
+                f"{one_line(row.label)} lacks a task of {question.target.title}",
+                file=question.results.name,
+                key=one_line(row.label),
+                remedy="score it on all tasks, or name a task with --on",
+            )
 
 
 def _history_file(found: WithReport | Source, history: str | Path) -> Path:
@@ -153,12 +184,19 @@ def _decide(
     b: ResultRow,
     most: int,
     file: Path,
+    margin: float,
 ) -> Answer:
-    """Judge candidate `a` against baseline `b`, and write a new look to the history."""
+    """Judge candidate `a` against baseline `b`, and write a new look to the history.
+
+    Args:
+        margin: points that may be lost.
+    """
     significance = question.significance.of_two(a, b)
     target = question.target
     runs = significance.digests(a, target)
     about = {"baseline": b.label, "candidate": a.label, "on": target.title}
+    if margin:
+        about[_MARGIN] = f"{margin:g}"
     known = _read_history(file)
     of_new = most if a.is_random else len(runs)
     number, entry = _find_proposal(known, about, runs, significance.digests(b, target), of_new)
@@ -177,17 +215,21 @@ def _decide(
     grown = not proposal.looks or len(runs) > proposal.looks[-1][0]
     if estimate is not None and enough and grown and proposal.decision == UNDECIDED:
         own, other, examples = significance.parts(a, b, target)
-        p = estimate.p / 2 if estimate.value > 0 else 1 - estimate.p / 2
-        look(proposal, len(runs), p, estimate.value, (own, other + examples))
+        if margin:
+            p = p_of_at_most(estimate, -margin / 100, own + other + examples)
+        else:
+            p = estimate.p / 2 if estimate.value > 0 else 1 - estimate.p / 2
+        look(proposal, len(runs), p, estimate.value + margin / 100, (own, other + examples))
         _write(file, number, entry)
         known[number:] = [entry, *known[number + 1 :]]
 
     decision = proposal.decision
-    if estimate is not None and decision == BETTER and estimate.value <= 0:
+    if estimate is not None and decision == BETTER and estimate.value <= -margin / 100:
         decision = NOT_BETTER  # by runs that came after the decision
     data = {
         **about,
-        "decision": decision,
+        _MARGIN: margin,
+        "decision": _say_decision(decision, margin),
         "proposal": number + 1,
         "proposals": max(len(known), number + 1),
         "accepted": sum(one.proposal.decision == BETTER for one in known),
@@ -227,6 +269,13 @@ def _find_proposal(
     return number, GateEntry(about, proposal, runs, baseline_runs)
 
 
+def _say_decision(decision: str, margin: float) -> str:
+    """Return the decision in the words of the question: is it better, or is it not worse?"""
+    if not margin:
+        return decision
+    return {BETTER: NOT_WORSE, NOT_BETTER: MAY_BE_WORSE}.get(decision, decision)
+
+
 def _points_of(estimate: Estimate | None) -> dict[str, float | None]:
     """Return the gain with its interval, in points; None where nothing could be judged."""
     if estimate is None:
@@ -256,7 +305,7 @@ def _describe(data: dict[str, Any], proposal: Proposal, *, grows: bool) -> str:
         )
         numbers = f"{gain} points [{low}, {high}] with {counted}"
 
-    if data["decision"] == BETTER:
+    if data["decision"] in (BETTER, NOT_WORSE):
         then = "keep it"
     elif data["decision"] == UNDECIDED:
         then = f"add seeds to {data['candidate']}, up to {data['most']}"
@@ -266,8 +315,11 @@ def _describe(data: dict[str, Any], proposal: Proposal, *, grows: bool) -> str:
         then = "drop it"
     else:
         then = "drop it: more seeds would hardly change that"
+    answer = data["decision"]
+    if data[_MARGIN]:
+        answer = f"{answer} (by {data[_MARGIN]:g} points)"
     return one_line(
-        f"{data['decision']}: {pair} on {data['on']}: {numbers}; p = {data['p']:.2g} at the level "
+        f"{answer}: {pair} on {data['on']}: {numbers}; p = {data['p']:.2g} at the level "
         f"{data['level']:.2g} of proposal {data['proposal']} ({data['proposals']} so far, {data['accepted']} accepted; "
         f"of all that are ever accepted, at most {RATE:.0%} are wrong in expectation); {then}"
     )
@@ -334,6 +386,8 @@ def _parse(line: str, before: list[GateEntry]) -> tuple[int, GateEntry]:
     """
     tree = json.loads(line)
     about = {key: str(tree[key]) for key in ("baseline", "candidate", "on")}
+    if _MARGIN in tree:
+        about[_MARGIN] = str(tree[_MARGIN])
     level = float(tree["level"])
     looks = [(int(seeds), float(share), float(p)) for seeds, share, p in tree["looks"]]
     decision = str(tree["decision"])

@@ -70,7 +70,13 @@ def name_of(source: Source) -> str:
     return "frame"
 
 
-def question_of_scores(source: Source, on: str = "", pair: Sequence[str] = ()) -> Question:
+def question_of_scores(
+    source: Source,
+    on: str = "",
+    pair: Sequence[str] = (),
+    *,
+    complete: bool = False,
+) -> Question:
     """Return the rows of a table, compared by one task or by the mean of all that every row has.
 
     Where examples are known, a row with fewer than three runs is the mean of its runs, judged by
@@ -78,6 +84,7 @@ def question_of_scores(source: Source, on: str = "", pair: Sequence[str] = ()) -
 
     Args:
         pair: two rows that alone are compared, to which runs may still be added.
+        complete: a task that not every row has is an error; without it, such tasks are left out.
 
     Raises:
         InputError: no such row or task, or a run lacks a task or an example that others have.
@@ -92,6 +99,8 @@ def question_of_scores(source: Source, on: str = "", pair: Sequence[str] = ()) -
             raise InputError(message)
     frame = frame[frame["row"].isin(pair or labels)]
     tasks, left_out = _choose_tasks(frame, on, name)
+    if complete:
+        _check_all_tasks(frame, [*tasks, *left_out], name)
     frame = frame[frame["task"].isin(tasks)]
     _check_mean(frame, tasks, name)
 
@@ -226,6 +235,20 @@ def _choose_tasks(frame: pd.DataFrame, on: str, name: str) -> tuple[list[str], l
         message = f"no task has scores of all {rows} rows"
         raise InputError(message, file=name, remedy="name one with --on")
     return shared, [task for task in tasks if task not in shared]
+
+
+def _check_all_tasks(frame: pd.DataFrame, tasks: Sequence[str], name: str) -> None:
+    """Check that every row has all tasks.
+
+    Raises:
+        InputError: a row lacks some.
+    """
+    for label, part in frame.groupby("row", sort=False):
+        scored = set(part["task"])
+        lacking = [task for task in tasks if task not in scored]
+        if lacking:
+            message = f"row {label}: no score of {join_some(lacking, 12)}"
+            raise InputError(message, file=name, key=str(label))
 
 
 def _check_complete(by_run: pd.DataFrame, name: str) -> None:

@@ -47,6 +47,41 @@ class Estimate(Interval):
         return Estimate(-self.value, -self.high, -self.low, self.p)
 
 
+def p_of_at_most(estimate: Estimate, bound: float, variance: float) -> float:
+    """One-sided p-value of "the true value is `bound` or less", of an estimate by Student's t.
+
+    Its degrees of freedom are those by which its 95 % interval is that wide. An interval that is
+    wider still than with one degree, as after interim analyses, counts as that of one.
+
+    >>> one = Estimate(0.02, 0.02 - 0.0196, 0.02 + 0.0196, 0.0455)
+    >>> round(p_of_at_most(one, 0.0, 0.0001), 4), round(p_of_at_most(one, -0.01, 0.0001), 4)
+    (0.0228, 0.0013)
+
+    Args:
+        variance: of the value.
+    """
+    from scipy.optimize import brentq
+    from scipy.special import ndtr, stdtr, stdtrit
+
+    distance = estimate.value - bound
+    half = (estimate.high - estimate.low) / 2
+    if half <= 0:
+        return 0.0 if distance > 0 else 1.0
+    error = math.sqrt(variance)
+    widest = float(stdtrit(1, 0.975))
+    if error * widest <= half:
+        return float(stdtr(1, -distance * widest / half))
+
+    def excess(log_freedom: float) -> float:
+        return float(stdtrit(math.exp(log_freedom), 0.975)) * error - half
+
+    most = math.log(1e9)
+    if excess(most) >= 0:
+        return float(ndtr(-distance / error))
+    freedom = math.exp(brentq(excess, 0.0, most))
+    return float(stdtr(freedom, -distance / error))
+
+
 def predict(value: float, sides: Sequence[Sequence[float]], *, runs: float = 1) -> Interval:
     """Where the mean of `runs` more runs, or the difference of two such means, is expected at 95 %.
 

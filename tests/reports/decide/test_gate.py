@@ -15,6 +15,7 @@ from scipy.special import ndtr, zeta
 
 import harness
 from harness.cli import main
+from reports.stats.estimate import Estimate, p_of_at_most
 from reports.stats.online import BETTER, NOT_BETTER, UNDECIDED, Proposal, look, next_level
 from tests.support import synthetic
 from tests.support.errors import raises_input_error
@@ -272,6 +273,60 @@ def test_too_few_looks_and_one_row_twice_are_refused(tmp_path: Path) -> None:
         harness.gate(tmp_path, baseline="a", candidate="b", most=4)
     with raises_input_error(key="a"):
         harness.gate(tmp_path, baseline="a", candidate="a")
+
+
+def test_what_is_not_worse_by_a_margin_is_kept_and_what_may_be_is_not(gate: Gate) -> None:
+    margin = ("--not-worse-by", "1", "--most", "5")
+    code, printed = gate(EQUAL, *margin, "--json", candidate="same")
+    assert (code, json.loads(printed)["decision"]) == (0, "not worse")
+    assert gate(EQUAL, "--most", "5", candidate="same")[0] == 1  # not better: another question
+    code, printed = gate(WORSE, *margin, "--json", candidate="worse")
+    assert (code, json.loads(printed)["decision"]) == (1, "may be worse")
+    assert gate(FAR, "--not-worse-by", "0.3")[1].startswith("not worse (by 0.3 points): ")
+    with raises_input_error(key="--not-worse-by"):
+        harness.gate("scores.csv", baseline="a", candidate="b", not_worse_by=-1)
+
+
+def test_a_margin_is_part_of_the_question(gate: Gate, tmp_path: Path) -> None:
+    for options in ((), ("--not-worse-by", "0.5"), ("--not-worse-by", "0.5")):
+        gate(NEAR, *options)
+    lines = map(json.loads, (tmp_path / "gate.jsonl").read_text().splitlines())
+    assert [(line["proposal"], line.get("not_worse_by")) for line in lines] == [
+        (1, None),
+        (2, "0.5"),
+    ]
+
+
+@pytest.mark.parametrize(("bound", "spread"), [(0.0, 1.0), (-0.5, 1.0), (-2.0, 0.4)])
+def test_p_with_a_margin_is_that_of_welch_s_test_of_shifted_runs(
+    bound: float, spread: float
+) -> None:
+    from scipy import stats
+
+    draw = np.random.default_rng(3)
+    a, b = draw.normal(0.3, 1.0, 6), draw.normal(0.0, spread, 4)
+    welch = stats.ttest_ind(a, b, equal_var=False)
+    low, high = welch.confidence_interval(0.95)
+    estimate = Estimate(a.mean() - b.mean(), low, high, welch.pvalue)
+    variance = a.var(ddof=1) / len(a) + b.var(ddof=1) / len(b)
+    shifted = stats.ttest_ind(a - bound, b, equal_var=False, alternative="greater")
+    assert p_of_at_most(estimate, bound, variance) == pytest.approx(shifted.pvalue, rel=1e-6)
+
+
+def test_a_task_that_one_row_lacks_is_an_error_where_all_are_wanted(tmp_path: Path) -> None:
+    lines = [f"{row},{n},STS-B,{x}" for row in ("old", "new") for n, x in enumerate(OLD)]
+    lines += [f"old,{n},SICK-R,{x}" for n, x in enumerate(OLD)]
+    file = tmp_path / "scores.csv"
+    file.write_text("\n".join(["row,seed,task,score", *lines]) + "\n")
+    harness.gate(file, baseline="old", candidate="new")
+    with raises_input_error(file=file, key="new"):
+        harness.gate(file, baseline="old", candidate="new", all_tasks=True)
+    made = synthetic.Invented(tmp_path, scale=0.3)
+    for seed in range(1, 6):
+        made.add("whole", seed, tasks=("STS-B", "SICK-R"), curves=False, geometry=False)
+        made.add("part", seed, tasks=("STS-B",), curves=False, geometry=False)
+    with raises_input_error(key="part"):
+        harness.gate(tmp_path, baseline="whole", candidate="part", on="SICK-R", all_tasks=True)
 
 
 def test_a_task_that_the_candidate_lacks_is_named(
