@@ -36,17 +36,19 @@ def checklist(name: str, workdir: Path) -> str:
     for row in comparison.rows:
         if row.finished and row.records[0].training.get("steps"):
             seeds.append(len(row.finished))
-    template = environment(markdown_text, keep_trailing_newline=True).get_template(
-        "checklist.md.j2"
-    )
-    return template.render(
+    dev_tasks = []
+    for record in records:
+        if record.dev:
+            dev_tasks.append(f"{record.dev['task']} ({record.dev['source']}, dev)")
+    templates = environment(markdown_text, keep_trailing_newline=True)
+    return templates.get_template("checklist.md.j2").render(
         title=comparison.title or name,
         rows=len(comparison.rows),
         runs=len({r.id for r in records}),
         lost=sum(r.status != "finished" for r in records),
         plan=comparison.plan,
         tuned=comparison.file.tuned,
-        selected=_join([f"{r.dev['task']} ({r.dev['source']}, dev)" for r in records if r.dev]),
+        selected=_join(dev_tasks),
         seeds=span(seeds) if seeds else "",
         parameters="; ".join(_describe_parameters(records)),
         versions="; ".join(_describe_versions(records)),
@@ -63,24 +65,32 @@ def _join(names: list[str], most: int = 5) -> str:
 def _describe_effort(runs: list[Record], tuned: Tuning | None) -> dict[str, str]:
     """Return machines, times and memory by their keys in the template."""
 
-    def took(*kinds: str) -> str:
-        return describe_duration(sum(run.cost.get(kind, 0.0) for run in runs for kind in kinds))
-
+    devices = []
+    memory = 0.0
+    for run in runs:
+        devices.append(str(run.environment.get("device_name", "unknown device")))
+        memory = max(memory, run.cost.get("peak_memory_bytes", 0.0))
+    search = ""
     if tuned is not None:
-        search = sum(row.seconds for row in tuned.rows)
-    else:
-        search = 0
-    memory = max((run.cost.get("peak_memory_bytes", 0.0) for run in runs), default=0.0)
+        seconds = sum(row.seconds for row in tuned.rows)
+        search = describe_duration(seconds) if seconds else ""
     return {
-        "machines": _join(
-            [str(run.environment.get("device_name", "unknown device")) for run in runs]
-        ),
-        "training": took("train_seconds"),
-        "selection": took("dev_seconds"),
-        "evaluation": took("encode_seconds", "evaluate_seconds"),
-        "search": describe_duration(search) if search else "",
+        "machines": _join(devices),
+        "training": _describe_time(runs, "train_seconds"),
+        "selection": _describe_time(runs, "dev_seconds"),
+        "evaluation": _describe_time(runs, "encode_seconds", "evaluate_seconds"),
+        "search": search,
         "memory": f"{memory / 2**30:.1f}",
     }
+
+
+def _describe_time(runs: list[Record], *kinds: str) -> str:
+    """Return how long some parts of all runs took together."""
+    seconds = 0.0
+    for run in runs:
+        for kind in kinds:
+            seconds += run.cost.get(kind, 0.0)
+    return describe_duration(seconds)
 
 
 def _describe_parameters(records: list[Record]) -> list[str]:

@@ -44,19 +44,30 @@ def headline(comparison: Results, significance: Significance) -> list[str]:
         sentences = [text for text in texts if text]
         if comparison.analyses is not None:  # every verdict takes them into account
             sentences[0] += f"; {_describe_analyses(comparison.analyses)}"
-    ended = [row for row in comparison.rows if not row.finished]
     if not sentences:
         sentences = [_why_nothing(comparison, significance)]
     if comparison.primary and primary_target(comparison) is None:
         sentences.insert(0, f"The primary score {comparison.primary} has no result")
-    if ended:
-        labels = []
-        for row in ended:
-            labels.append(f"{row.label} ({'not run' if row.unavailable else row.status})")
-        sentences[-1] += f"; without a result: {_list(labels)}"
+    if ended := _list_ended(comparison):
+        sentences[-1] += f"; without a result: {ended}"
     if lost := _describe_lost(comparison):
         sentences.append(lost)
     return [f"{sentence}." for sentence in sentences]
+
+
+def _list_ended(comparison: Results) -> str:
+    """List the rows without a finished run, and why; "" where all have some."""
+    labels = []
+    for row in comparison.rows:
+        if row.finished:
+            continue
+        if row.unavailable:
+            labels.append(f"{row.label} (not run)")
+        else:
+            labels.append(f"{row.label} ({row.status})")
+    if not labels:
+        return ""
+    return _list(labels)
 
 
 def _describe_lost(comparison: Results) -> str:
@@ -66,7 +77,9 @@ def _describe_lost(comparison: Results) -> str:
         if not row.added and (lost := describe_lost_seeds([row])):
             said.append(lost)
     more = len(said) - _MOST
-    return "; ".join(said[:_MOST]) + (f"; of {more} more rows too" if more > 0 else "")
+    if more > 0:
+        return "; ".join([*said[:_MOST], f"of {more} more rows too"])
+    return "; ".join(said)
 
 
 def _describe_analyses(analyses: InterimAnalyses) -> str:
@@ -89,17 +102,23 @@ def _why_nothing(comparison: Results, significance: Significance) -> str:
     target = significance.first
     if target is not None and (why := significance.unknown(target)):
         return f"No row is compared with another on {target.title}: {why}"
-    missing = [f"{task}: {why}" for row in finished for task, why in _missing_scores(row)]
+    missing: dict[str, None] = {}
+    for row in finished:
+        for task, why in _missing_scores(row):
+            missing[f"{task}: {why}"] = None
+    text = "No row has a score by which rows are compared"
     if missing:
-        return (
-            f"No row has a score by which rows are compared ({_list(list(dict.fromkeys(missing)))})"
-        )
-    return "No row has a score by which rows are compared"
+        return f"{text} ({_list(list(missing))})"
+    return text
 
 
 def _missing_scores(row: ResultRow) -> list[tuple[str, str]]:
     """Task and reason of each score that a finished run of a row lacks."""
-    return [(task, str(why)) for run in row.finished for task, why in run.missing.items()]
+    found = []
+    for run in row.finished:
+        for task, why in run.missing.items():
+            found.append((task, str(why)))
+    return found
 
 
 def _no_gain(comparison: Results, significance: Significance, target: Target) -> str:
@@ -110,7 +129,8 @@ def _no_gain(comparison: Results, significance: Significance, target: Target) ->
     if not found:
         return ""
     for _, d in found:
-        if d.verdict == "better" or (not d.judged and d.estimate.value > 0):
+        may_be_better = not d.judged and d.estimate.value > 0
+        if d.verdict == "better" or may_be_better:
             return ""
     texts = []
     for verdict, phrase in (
@@ -135,7 +155,10 @@ def _differences_to_starts(
 ) -> Found:
     """Return each own row with its difference to its untrained start, the largest first."""
     judged = judge_family(starts(comparison), significance, target)
-    found = [(row, d) for (row, _), d in judged if not row.source]
+    return _largest_first([(row, d) for (row, _), d in judged if not row.source])
+
+
+def _largest_first(found: Found) -> Found:
     return sorted(found, key=lambda one: -abs(one[1].estimate.value))
 
 
@@ -155,11 +178,13 @@ def _best_rows(comparison: Results, significance: Significance, target: Target) 
     if len(blocks) == 1:
         text = next(iter(texts.values()), "")
         return text.replace(_OF_FILE, _OF_FILE.capitalize(), 1)
-    more = len(texts) - _MOST
-    named = "; on ".join(f"{name}, {text}" for name, text in [*texts.items()][:_MOST])
-    if named:
-        return f"On {named}{f'; {more} more below' if more > 0 else ''}"
-    return ""
+    clauses = [f"on {name}, {text}" for name, text in texts.items()]
+    if not clauses:
+        return ""
+    more = len(clauses) - _MOST
+    if more > 0:
+        clauses = [*clauses[:_MOST], f"{more} more below"]
+    return "; ".join(clauses).replace("on ", "On ", 1)
 
 
 def _with_higher_starts(block: Ranking, text: str) -> str:
@@ -167,10 +192,11 @@ def _with_higher_starts(block: Ranking, text: str) -> str:
     than all of them.
     """
     best = max(map(block.mean, block.rows))
-    higher = [row for row in block.left_out if block.mean(row) > best]
     names = []
-    for row in higher:
-        names.append(f"{row.label} ({block.mean(row):.2f})")
+    for row in block.left_out:
+        mean = block.mean(row)
+        if mean > best:
+            names.append(f"{row.label} ({mean:.2f})")
     if not names:
         return text
     if len(names) == 1:
@@ -192,24 +218,32 @@ def _best(block: Ranking) -> str:
     # of two rows, the pair's own test decides
     if count == 1 and block.differences[0, 1].verdict == SAME:
         others = block.contenders[1:]
+    labels = [row.label for row in others]
     if not others and count == 1:
-        e = block.differences[0, 1].estimate
-        margin = f"{100 * e.value:.2f} points [{number_text(100 * e.low, 2)}, {number_text(100 * e.high, 2)}]"
+        margin = _margin(block.differences[0, 1])
         text = f"{named} beats {block.contenders[1].label} by {margin} on {title}"
     elif not others:
         text = f"{named} is the best of {count + 1} rows on {title} (95 % confidence)"
     elif len(others) < count:
         text = f"{named} scores highest on {title}; of {count + 1} rows the best may also be "
-        text += f"{_list([row.label for row in others], 'or')} (95 % confidence)"
+        text += f"{_list(labels, 'or')} (95 % confidence)"
     else:
-        if count > 2:
-            who = "any other row"
-        else:
-            who = _list([row.label for row in others], "or")
+        who = "any other row"
+        if count <= 2:
+            who = _list(labels, "or")
         text = f"{named} scores highest on {title}, but not significantly better than {who}"
     if block.unjudged:
-        text += f"; {NOT_JUDGED}: {_list([row.label for row in block.unjudged])}"
+        unjudged = [row.label for row in block.unjudged]
+        text += f"; {NOT_JUDGED}: {_list(unjudged)}"
     return text
+
+
+def _margin(difference: Difference) -> str:
+    """Return a difference with its interval, in points."""
+    e = difference.estimate
+    low = number_text(100 * e.low, 2)
+    high = number_text(100 * e.high, 2)
+    return f"{100 * e.value:.2f} points [{low}, {high}]"
 
 
 def _elsewhere(comparison: Results, significance: Significance, target: Target) -> str:
@@ -222,14 +256,14 @@ def _elsewhere(comparison: Results, significance: Significance, target: Target) 
     phrases = ("above", "below", "not significantly different from", "not judged against")
     texts = []
     for row, found in own.items():
-        texts.append(f"{_describe_row(significance, target, row)} is {_by_verdict(found, phrases)}")
+        described = _describe_row(significance, target, row)
+        texts.append(f"{described} is {_by_verdict(found, phrases)}")
     if len(own) > _MOST:
-        more = f"; {len(own) - _MOST} more rows below"
-    else:
-        more = ""
+        texts = [*texts[:_MOST], f"{len(own) - _MOST} more rows below"]
     others = sum(bool(row.source) for row in comparison.rows)
-    rows = f"{others} row{'s' if others > 1 else ''} made elsewhere"
-    return f"Against {rows}, on {name_target(comparison, target)}: {'; '.join(texts[:_MOST])}{more}"
+    rows = "1 row" if others == 1 else f"{others} rows"
+    title = name_target(comparison, target)
+    return f"Against {rows} made elsewhere, on {title}: {'; '.join(texts)}"
 
 
 def _describe_planned(comparison: Results, significance: Significance, target: Target) -> str:
@@ -246,7 +280,8 @@ def _describe_planned(comparison: Results, significance: Significance, target: T
     for label, rows in against.items():
         row, d = rows[0]
         if len(rows) == 1 and d.verdict in verbs:
-            texts.append(f"{row.label} {verbs[d.verdict]} {label} ({_points(d)} points)")
+            verb = verbs[d.verdict]
+            texts.append(f"{row.label} {verb} {label} ({_points(d)} points)")
         else:
             phrases = ("better:", "worse:", "not significantly different:", "not judged:")
             texts.append(f"against {label}, {_by_verdict(rows, phrases)}")
@@ -257,10 +292,12 @@ def _describe_planned(comparison: Results, significance: Significance, target: T
         start = "As planned"
     elif status == IN_USE:
         start = "Each row against the model in use"
-    elif comparison.plan is None:
-        start = f"By the {'baseline' if comparison.baseline else 'pairs'} {status}"
-    else:
+    elif comparison.plan is not None:
         start = f"Not as planned ({status.removeprefix('not as planned: ')})"
+    elif comparison.baseline:
+        start = f"By the baseline {status}"
+    else:
+        start = f"By the pairs {status}"
     return f"{start}, on {name_target(comparison, target)}: {'; '.join(texts)}"
 
 
@@ -268,12 +305,15 @@ def _gains(comparison: Results, significance: Significance, target: Target) -> s
     """What training gained, of rows that were not made elsewhere."""
     found = _differences_to_starts(comparison, significance, target)
     phrases = ("improved", "worsened", "made no significant difference to", "is not judged for")
+    parts = []
     if found:
-        parts = [_by_verdict(found, phrases, ", and ")]
-    else:
-        parts = []
-    own = [row for row in comparison.rows if not row.source]
-    if lacking := [row.label for row in own if find_start(row, comparison.rows)[1]]:
+        parts.append(_by_verdict(found, phrases, ", and "))
+    lacking = []
+    for row in comparison.rows:
+        _, why = find_start(row, comparison.rows)
+        if why and not row.source:
+            lacking.append(row.label)
+    if lacking:
         parts.append(f"cannot be judged for {_list(lacking)}, whose untrained start is not stored")
     if parts:
         return f"Training {', and '.join(parts)}"
@@ -288,11 +328,13 @@ def _by_verdict(found: Found, phrases: tuple[str, str, str, str], between: str =
     """Rows with their differences, the largest first; `phrases`: of better, worse, equal and
     unjudged ones.
     """
-    ordered = sorted(found, key=lambda one: -abs(one[1].estimate.value))
+    names: dict[str, list[str]] = {}
+    for row, d in _largest_first(found):
+        names.setdefault(d.verdict, []).append(f"{row.label} ({_points(d)})")
     texts = []
     for verdict, phrase in zip(("better", "worse", SAME, NOT_JUDGED), phrases, strict=True):
-        if names := [f"{row.label} ({_points(d)})" for row, d in ordered if d.verdict == verdict]:
-            texts.append(f"{phrase} {_list(names)}")
+        if verdict in names:
+            texts.append(f"{phrase} {_list(names[verdict])}")
     return between.join(texts)
 
 
@@ -300,11 +342,13 @@ def _describe_row(significance: Significance, target: Target, row: ResultRow) ->
     """A row with its mean and its number of seeds."""
     runs = significance.by_seed(row, target)
     assert runs is not None
-    if row.is_random:
-        count = f", {len(runs.ids)} seed{'' if len(runs.ids) == 1 else 's'}"
-    else:
-        count = ""
-    return f"{row.label} ({100 * runs.scores.mean():.2f}{count})"
+    text = f"{100 * runs.scores.mean():.2f}"
+    count = len(runs.ids)
+    if row.is_random and count == 1:
+        text += ", 1 seed"
+    elif row.is_random:
+        text += f", {count} seeds"
+    return f"{row.label} ({text})"
 
 
 def _list(names: Sequence[str], word: str = "and") -> str:

@@ -90,16 +90,12 @@ def _width(column: list[str]) -> int:
 
 def _scores(comparison: RecordedResults) -> list[tuple[str, list[list[str]]]]:
     """Columns of scores with their heads, those that are shown together under one title."""
-    mteb = [
-        table
-        for table in mteb_tables(comparison)
-        if table.key.endswith(("-categories", "mteb-tasks"))
-    ]
-    others = other_tables(comparison, shown={"sts", "embedded", "mteb", *NOT_SCORED})
-    tables = []
-    for table in (*sts_tables(comparison), *others, *mteb):
-        if table.rows:
+    tables = sts_tables(comparison)
+    tables += other_tables(comparison, shown={"sts", "embedded", "mteb", *NOT_SCORED})
+    for table in mteb_tables(comparison):
+        if table.key.endswith(("-categories", "mteb-tasks")):
             tables.append(table)
+    tables = [table for table in tables if table.rows]
     found = []
     for table in tables:
         columns = _columns_of(table, comparison.rows, alone=len(tables) == 1)
@@ -157,14 +153,16 @@ def _gains(comparison: RecordedResults) -> list[str]:
     gains = ["Gain"]
     for row in comparison.rows:
         start, _ = find_start(row, comparison.rows)
-        ends = []
+        known = []
         for r in (row, start):
-            ends.append(target.value(r) if target and r else None)
-        known = [value for value in ends if value is not None]
-        gain = ""
+            if target is not None and r is not None:
+                value = target.value(r)
+                if value is not None:
+                    known.append(value)
         if len(known) == 2:
-            gain = number_text(known[0] - known[1], 2, signed=True)
-        gains.append(gain)
+            gains.append(number_text(known[0] - known[1], 2, signed=True))
+        else:
+            gains.append("")
     return gains
 
 

@@ -56,8 +56,13 @@ def decide(
         incumbent: its label.
         dev_scores: run id -> score on the dev set, of the runs that have one.
     """
-    old = next((row for row in results.rows if row.label == incumbent and row.finished), None)
-    others = [row for row in results.rows if row.finished and not row.added and row is not old]
+    old = None
+    others = []
+    for row in results.rows:
+        if old is None and row.finished and row.label == incumbent:
+            old = row
+        elif row.finished and not row.added:
+            others.append(row)
     if old is None or not others:
         lost = incumbent if old is None else "every other row"
         text = f"Not decided: {lost} has no result."
@@ -112,9 +117,11 @@ def _highest(found: Mapping[str, Difference]) -> float:
 
 def _describe_keep(found: Mapping[str, Difference], question: Question) -> str:
     """Say that nothing is better, and by how much nothing is."""
+    text = "Keep your model: nothing tried is better"
     bound = math.ceil(10 * max(_highest(found), 0.0)) / 10
-    by = f" by more than {bound:.1f} points" if bound > 0 else ""
-    return f"Keep your model: nothing tried is better{by} on {question.target.title}."
+    if bound > 0:
+        text += f" by more than {bound:.1f} points"
+    return f"{text} on {question.target.title}."
 
 
 def _describe_undecided(

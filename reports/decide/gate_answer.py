@@ -167,13 +167,19 @@ def _history_file(found: WithReport | Source, history: str | Path) -> Path:
                 "--history: a file name cannot hold the character NUL", key="--history"
             )
         return Path(history)
-    first = found[0] if isinstance(found, list | tuple) else found
-    place = first if isinstance(first, str | Path) else getattr(first, "workdir", "")
+    first = found
+    if isinstance(found, list | tuple):
+        first = found[0]
+    place = first
+    if not isinstance(first, str | Path):
+        place = getattr(first, "workdir", "")
     if not place:
         raise InputError(
             "gate: scores of a frame need a file for the history of proposals (history=FILE)"
         )
-    folder = Path(place) if Path(place).is_dir() else Path(place).parent
+    folder = Path(place)
+    if not folder.is_dir():
+        folder = folder.parent
     refuse_link(folder / HISTORY, folder)
     return folder / HISTORY
 
@@ -198,10 +204,12 @@ def _decide(
     if margin:
         about[_MARGIN] = f"{margin:g}"
     known = _read_history(file)
+    baseline_runs = significance.digests(b, target)
     of_new = most if a.is_random else len(runs)
-    number, entry = _find_proposal(known, about, runs, significance.digests(b, target), of_new)
+    number, entry = _find_proposal(known, about, runs, baseline_runs, of_new)
     proposal = entry.proposal
-    if proposal.looks and proposal.decision == UNDECIDED and a.is_random and proposal.most != most:
+    is_open = proposal.decision == UNDECIDED
+    if proposal.looks and is_open and a.is_random and proposal.most != most:
         raise InputError(
             f"--most {most}: proposal {number + 1} was first judged with at most "
             f"{proposal.most} seeds, which its level is divided by",
@@ -209,17 +217,22 @@ def _decide(
             remedy=f"ask again with --most {proposal.most}",
         )
 
-    (d,) = significance.differences([(a, b)], target, "one proposal")
-    estimate = d.estimate if d is not None and d.judged else None
+    (difference,) = significance.differences([(a, b)], target, "one proposal")
+    estimate = None
+    if difference is not None and difference.judged:
+        estimate = difference.estimate
     enough = len(runs) >= FIRST_SEEDS or not a.is_random
     grown = not proposal.looks or len(runs) > proposal.looks[-1][0]
-    if estimate is not None and enough and grown and proposal.decision == UNDECIDED:
+    if estimate is not None and enough and grown and is_open:
         own, other, examples = significance.parts(a, b, target)
         if margin:
             p = p_of_at_most(estimate, -margin / 100, own + other + examples)
+        elif estimate.value > 0:
+            p = estimate.p / 2
         else:
-            p = estimate.p / 2 if estimate.value > 0 else 1 - estimate.p / 2
-        look(proposal, len(runs), p, estimate.value + margin / 100, (own, other + examples))
+            p = 1 - estimate.p / 2
+        above = estimate.value + margin / 100
+        look(proposal, len(runs), p, above, (own, other + examples))
         _write(file, number, entry)
         known[number:] = [entry, *known[number + 1 :]]
 
@@ -240,8 +253,9 @@ def _decide(
         "level": proposal.level,
     }
     text = _describe(data, proposal, grows=a.is_random)
-    notes = [describe_lost_seeds((a, b)), question.results.note]
-    text += "".join(f"; note: {note}" for note in notes if note)
+    for note in (describe_lost_seeds((a, b)), question.results.note):
+        if note:
+            text += f"; note: {note}"
     return Answer(one_line(text), data, [data])
 
 
@@ -289,38 +303,40 @@ def _points_of(estimate: Estimate | None) -> dict[str, float | None]:
 
 def _describe(data: dict[str, Any], proposal: Proposal, *, grows: bool) -> str:
     """The answer as one line."""
-    pair = f"{data['candidate']} against {data['baseline']}"
+    candidate = data["candidate"]
+    baseline = data["baseline"]
+    pair = f"{candidate} against {baseline}"
     seeds = data["seeds"]
     counted = "1 seed" if seeds == 1 else f"{seeds} seeds"
     if not proposal.looks:
-        return one_line(
-            f"{UNDECIDED}: {pair} has {counted}; the first decision needs {FIRST_SEEDS} of {data['candidate']} "
-            f"and {FEWEST_SEEDS} of {data['baseline']}"
-        )
+        needed = f"{FIRST_SEEDS} of {candidate} and {FEWEST_SEEDS} of {baseline}"
+        return one_line(f"{UNDECIDED}: {pair} has {counted}; the first decision needs {needed}")
     if data["gain"] is None:
         numbers = counted
     else:
-        gain, low, high = (
-            number_text(data[key], 2, signed=True) for key in ("gain", "low", "high")
-        )
+        gain = number_text(data["gain"], 2, signed=True)
+        low = number_text(data["low"], 2, signed=True)
+        high = number_text(data["high"], 2, signed=True)
         numbers = f"{gain} points [{low}, {high}] with {counted}"
 
-    if data["decision"] in (BETTER, NOT_WORSE):
+    decision = data["decision"]
+    if decision in (BETTER, NOT_WORSE):
         then = "keep it"
-    elif data["decision"] == UNDECIDED:
-        then = f"add seeds to {data['candidate']}, up to {data['most']}"
+    elif decision == UNDECIDED:
+        then = f"add seeds to {candidate}, up to {data['most']}"
     elif proposal.decision == BETTER:
         then = "drop it: it was found better before, and runs that came later say otherwise"
     elif seeds >= data["most"] or not grows:
         then = "drop it"
     else:
         then = "drop it: more seeds would hardly change that"
-    answer = data["decision"]
     if data[_MARGIN]:
-        answer = f"{answer} (by {data[_MARGIN]:g} points)"
+        decision = f"{decision} (by {data[_MARGIN]:g} points)"
+    history = f"{data['proposals']} so far, {data['accepted']} accepted"
     return one_line(
-        f"{answer}: {pair} on {data['on']}: {numbers}; p = {data['p']:.2g} at the level "
-        f"{data['level']:.2g} of proposal {data['proposal']} ({data['proposals']} so far, {data['accepted']} accepted; "
+        f"{decision}: {pair} on {data['on']}: {numbers}; "
+        f"p = {data['p']:.2g} at the level {data['level']:.2g} of "
+        f"proposal {data['proposal']} ({history}; "
         f"of all that are ever accepted, at most {RATE:.0%} are wrong in expectation); {then}"
     )
 
@@ -389,7 +405,9 @@ def _parse(line: str, before: list[GateEntry]) -> tuple[int, GateEntry]:
     if _MARGIN in tree:
         about[_MARGIN] = str(tree[_MARGIN])
     level = float(tree["level"])
-    looks = [(int(seeds), float(share), float(p)) for seeds, share, p in tree["looks"]]
+    looks = []
+    for seeds, share, p in tree["looks"]:
+        looks.append((int(seeds), float(share), float(p)))
     decision = str(tree["decision"])
     _check_proposal(level, looks, decision)
 
@@ -402,12 +420,17 @@ def _parse(line: str, before: list[GateEntry]) -> tuple[int, GateEntry]:
             raise ValueError(f"proposal {place + 1}: expected one of 1 to {len(before) + 1}")
         if most < looks[-1][0] and decision == UNDECIDED:
             raise ValueError(f"most {most}: fewer than the seeds of its last look")
-        return place, GateEntry(about, Proposal(level, most, looks, decision), runs, baseline_runs)
+        proposal = Proposal(level, most, looks, decision)
+        return place, GateEntry(about, proposal, runs, baseline_runs)
 
-    same = [n for n, one in enumerate(before) if one.about == about and one.runs is None]
-    most = math.ceil(looks[0][0] / looks[0][1] - 1e-9)
-    place = same[-1] if same else len(before)
-    return place, GateEntry(about, Proposal(level, most, looks, decision), None, None)
+    place = len(before)
+    for number, one in enumerate(before):
+        if one.about == about and one.runs is None:
+            place = number
+    first_seeds, first_share, _ = looks[0]
+    most = math.ceil(first_seeds / first_share - 1e-9)
+    proposal = Proposal(level, most, looks, decision)
+    return place, GateEntry(about, proposal, None, None)
 
 
 def _check_proposal(level: float, looks: list[tuple[int, float, float]], decision: str) -> None:

@@ -88,15 +88,27 @@ def power(
 
     answers = []
     for design in designs:
-        given = {"rows": rows, "sd": sd, "pairs_sd": pairs_sd}
-        changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-        answers.append(_power_of(replace(design, **changes), difference))
+        if rows is not None:
+            design = replace(design, rows=rows)
+        if sd is not None:
+            design = replace(design, sd=sd)
+        if pairs_sd is not None:
+            design = replace(design, pairs_sd=pairs_sd)
+        answers.append(_power_of(design, difference))
     table = []
+    lines = []
     for one in answers:
+        lines += _lines(one)
         for n, least in one["seeds"].items():
-            line = {"what": one["what"], "seeds": int(n), "least": least}
-            table.append({**line, "planned": one["planned"][n]})
-    return Answer("\n".join(line for one in answers for line in _lines(one)), answers, table)
+            table.append(
+                {
+                    "what": one["what"],
+                    "seeds": int(n),
+                    "least": least,
+                    "planned": one["planned"][n],
+                }
+            )
+    return Answer("\n".join(lines), answers, table)
 
 
 def _check(points: dict[str, float | None], rows: int | None) -> None:
@@ -172,8 +184,10 @@ def _of_two(
         raise InputError(f"{a.label} and {b.label}: power takes three seeds of each trained row")
     e = judged.estimate
     count = question.significance.examples(question.target)
-    wanted = abs(100 * e.value) if difference is None else difference
-    wanted = max(wanted, EQUIVALENCE) if difference is None else wanted
+    if difference is None:
+        wanted = max(abs(100 * e.value), EQUIVALENCE)
+    else:
+        wanted = difference
     needed = examples_needed(question, a, b, judged, wanted, shown=difference is None)
     least = block.detectable_of(a, b, e)
     data = {
@@ -189,9 +203,10 @@ def _of_two(
         "wanted": wanted,
         "needed_examples": needed,
     }
+    pair = f"{a.label} against {b.label} on {question.target.title}"
+    interval = f"[{100 * e.low:+.2f}, {100 * e.high:+.2f}]"
     lines = [
-        f"{a.label} against {b.label} on {question.target.title}: {100 * e.value:+.2f} points"
-        f" [{100 * e.low:+.2f}, {100 * e.high:+.2f}], {count:,} test examples.",
+        f"{pair}: {100 * e.value:+.2f} points {interval}, {count:,} test examples.",
         f"With these, {describe_detectable(least)} between these two rows.",
     ]
     if needed is None:
@@ -224,7 +239,9 @@ def _power_of(design: PowerDesign, difference: float | None) -> dict[str, Any]:
     if design.count:
         for times in (4, 16):
             less = pairs_sd / math.sqrt(times)
-            by_seeds = {str(seeds): smallest_difference(seeds, sd, less, rows) for seeds in SEEDS}
+            by_seeds = {}
+            for seeds in SEEDS:
+                by_seeds[str(seeds)] = smallest_difference(seeds, sd, less, rows)
             examples[str(times * design.count)] = by_seeds
     seen: dict[str, Any] = {
         "what": design.what,
@@ -238,7 +255,8 @@ def _power_of(design: PowerDesign, difference: float | None) -> dict[str, Any]:
         "examples": examples,
     }
     if difference is not None:
-        seen |= {"difference": difference, "needed": seeds_needed(difference, sd, pairs_sd, rows)}
+        seen["difference"] = difference
+        seen["needed"] = seeds_needed(difference, sd, pairs_sd, rows)
         seen["needed_planned"] = seeds_needed(difference, sd, pairs_sd, rows, planned=True)
     seen["detectable"] = design.detectable
     return seen
@@ -248,20 +266,23 @@ def _lines(one: dict[str, Any]) -> list[str]:
     """Return one design in words: a line for each number of seeds."""
     count = one["test_examples"]
     examples = f"{count:,}" if count else "unknown"
-    title = f"{one['what']}: {one['rows']} rows, {examples} test examples; standard "
-    title += f"deviation {one['sd']:.2f} points over seeds"
+    title = f"{one['what']}: {one['rows']} rows, {examples} test examples"
+    title += f"; standard deviation {one['sd']:.2f} points over seeds"
     if count:
         title += f", {one['pairs_sd']:.2f} of a difference over examples"
-    more = list(one["examples"])
-    heads = ["seeds", "any two rows", "a planned pair", *(f"{int(n):,} examples" for n in more)]
+    heads = ["seeds", "any two rows", "a planned pair"]
+    columns = [one["seeds"], one["planned"]]
+    for many, by_seeds in one["examples"].items():
+        heads.append(f"{int(many):,} examples")
+        columns.append(by_seeds)
     lines = [
         one_line(title),
-        f"Smallest difference in points that is found in {CHANCE:.0%} of comparisons of rows with these spreads:",
+        f"Smallest difference in points that is found in {CHANCE:.0%} of comparisons of rows "
+        "with these spreads:",
         "  ".join(head.rjust(14) for head in heads),
     ]
-    for n, least in one["seeds"].items():
-        points = [least, one["planned"][n], *(one["examples"][many][n] for many in more)]
-        cells = [n, *(f"{value:.2f}" for value in points)]
+    for n in one["seeds"]:
+        cells = [n, *(f"{column[n]:.2f}" for column in columns)]
         lines.append("  ".join(cell.rjust(14) for cell in cells))
     if one["detectable"] is not None:
         text = describe_detectable(*one["detectable"])

@@ -16,6 +16,7 @@ from reports.results import AnyRow, base_name
 from reports.stats.significance import Significance
 from reports.stats.verdicts import Question
 from reports.suite_targets import known_targets, primary_target
+from reports.targets import Target
 from reports.with_report import WithReport
 
 _NAMED = 24  # words that a message lists
@@ -30,35 +31,45 @@ def comparison_of(
     Raises:
         InputError: no such folder, comparison or block, or several comparisons to choose from.
     """
-    workdir, name = (
-        (Path(found), name) if isinstance(found, str | Path) else (found.workdir, found.name)
-    )
+    if isinstance(found, str | Path):
+        workdir = Path(found)
+    else:
+        workdir = found.workdir
+        name = found.name
     if not workdir.is_dir():
         raise InputError(
             "no such file or folder; expected a work directory, or a file of scores", file=workdir
         )
-    if not name:
-        known = list(comparison_files(workdir)) or list(comparisons(workdir))
-        known = [one for one in known if DESIGN not in one] or known
-        if len(known) != 1:
-            said = (
-                f"it holds {', '.join(known)}: name one with --comparison"
-                if known
-                else "it holds no runs"
-            )
-            raise InputError(said, file=workdir)
-        name = known[0]
-    comparison = read_comparison(workdir, name)
+    comparison = read_comparison(workdir, name or _only_comparison(workdir))
     if not part:
         return comparison
     parts = {one.name: one for one in comparison.parts}
     if part not in parts:
-        said = f"its blocks: {', '.join(parts)}" if parts else "its file has no blocks"
+        said = "its file has no blocks"
+        if parts:
+            said = f"its blocks: {', '.join(parts)}"
+        other = nearest(part, list(parts))
         raise InputError(
-            f'--block {part}: {comparison.name} has no block "{part}"{nearest(part, list(parts))}; {said}',
+            f'--block {part}: {comparison.name} has no block "{part}"{other}; {said}',
             key="--block",
         )
     return parts[part]
+
+
+def _only_comparison(workdir: Path) -> str:
+    """Return the name of the only comparison of a work directory.
+
+    Raises:
+        InputError: it holds none, or several.
+    """
+    known = list(comparison_files(workdir)) or list(comparisons(workdir))
+    known = [one for one in known if DESIGN not in one] or known
+    if not known:
+        raise InputError("it holds no runs", file=workdir)
+    if len(known) > 1:
+        several = f"it holds {', '.join(known)}: name one with --comparison"
+        raise InputError(several, file=workdir)
+    return known[0]
 
 
 def question_of(comparison: RecordedResults, on: str) -> Question:
@@ -69,19 +80,20 @@ def question_of(comparison: RecordedResults, on: str) -> Question:
         InputError: nothing of that name, or no run saved the scores of its examples.
     """
     known = list(known_targets(comparison))
-    by_word = {word.lower(): target for words, target in reversed(known) for word in words}
+    by_word: dict[str, Target] = {}
+    for words, target in known:
+        for word in words:
+            by_word.setdefault(word.lower(), target)
     part = next((one for one in comparison.parts if one.name == on), None)
     if part is not None and on.lower() not in by_word:
-        comparison, on, known = part, "", list(known_targets(part))
+        comparison = part
+        on = ""
+        known = list(known_targets(part))
     if not known:
         raise InputError("no run has scores by which rows could be compared", file=comparison.name)
     significance = Significance(comparison)
     if not on:
-        usual = [target for _, target in known]
-        primary = primary_target(comparison)
-        if primary is not None:
-            usual.insert(0, primary)
-        target = next((one for one in usual if not significance.unknown(one)), usual[0])
+        target = _usual_target(comparison, significance, [target for _, target in known])
     elif on.lower() in by_word:
         target = by_word[on.lower()]
     else:
@@ -91,13 +103,33 @@ def question_of(comparison: RecordedResults, on: str) -> Question:
     return Question(comparison, target, significance)
 
 
+def _usual_target(
+    comparison: RecordedResults,
+    significance: Significance,
+    known: list[Target],
+) -> Target:
+    """Return what the report goes by: the first target that can be judged, the primary score before
+    the others; the first one where none can.
+    """
+    usual = known
+    primary = primary_target(comparison)
+    if primary is not None:
+        usual = [primary, *known]
+    for target in usual:
+        if not significance.unknown(target):
+            return target
+    return usual[0]
+
+
 def _describe_unknown(comparison: RecordedResults, on: str, known: Sequence[str]) -> InputError:
     """Return the error of a word that names nothing that rows can be compared by."""
     apart = [task for task, _ in comparison.columns(on.lower())]
     if apart:
         scored = {score.task for record in comparison.records for score in record.scores}
         lacking = [task for task in apart if task not in scored]
-        why = f"no run has a score of {', '.join(lacking)}" if lacking else "its tasks are unlike"
+        why = "its tasks are unlike"
+        if lacking:
+            why = f"no run has a score of {', '.join(lacking)}"
         return InputError(
             f"--on {on}: {why}, so there is no average",
             key="--on",
@@ -121,9 +153,11 @@ def two_rows_of(
     Raises:
         InputError: no such row, or both are one.
     """
-    a, b = row_of(rows, first, base_model), row_of(rows, second, base_model)
+    a = row_of(rows, first, base_model)
+    b = row_of(rows, second, base_model)
     if a.key == b.key:
-        raise InputError(f'"{one_line(a.label)}" is one row: name two', key=one_line(a.label))
+        label = one_line(a.label)
+        raise InputError(f'"{label}" is one row: name two', key=label)
     return a, b
 
 
@@ -133,8 +167,11 @@ def row_of(rows: Sequence[AnyRow], label: str, base_model: str) -> AnyRow:
     Raises:
         InputError: none, or several on unlike base models.
     """
-    named = [row for row in rows if row.label == label]
-    found = [row for row in named if base_model in ("", row.base_model, base_name(row.base_model))]
+    found = []
+    for row in rows:
+        names = ("", row.base_model, base_name(row.base_model))
+        if row.label == label and base_model in names:
+            found.append(row)
     if len(found) == 1:
         return found[0]
     if found:
@@ -143,6 +180,5 @@ def row_of(rows: Sequence[AnyRow], label: str, base_model: str) -> AnyRow:
             f'row "{label}" has several base models, {bases}: name one with --base-model', key=label
         )
     labels = list(dict.fromkeys(row.label for row in rows))
-    raise InputError(
-        f'no row "{label}"{nearest(label, labels)}; rows: {", ".join(labels)}', key=label
-    )
+    other = nearest(label, labels)
+    raise InputError(f'no row "{label}"{other}; rows: {", ".join(labels)}', key=label)

@@ -99,7 +99,9 @@ def verdict(
         answer = _two(question, a, b, base_model, equivalence)
     else:
         answer = _all(question, base_model, equivalence)
-    return replace(answer, text=f"{answer.text}\n{one_line(left_out)}") if left_out else answer
+    if left_out:
+        return replace(answer, text=f"{answer.text}\n{one_line(left_out)}")
+    return answer
 
 
 def _leave_out_overlap(read: RecordedResults, on: str) -> tuple[RecordedResults, str]:
@@ -127,7 +129,8 @@ def _two(
     equivalence: float,
 ) -> Answer:
     block, a, b = rank_two(question, first, second, base_model)
-    data = _as_json(block, a, b, judge_two(question, block, a, b), equivalence)
+    difference = judge_two(question, block, a, b)
+    data = _as_json(block, a, b, difference, equivalence)
     return Answer(one_line(data["text"]), data, [_pair(data)])
 
 
@@ -144,17 +147,18 @@ def rank_two(
     """
     a, b = two_rows_of(question.results.rows, first, second, base_model)
     blocks = question.results.blocks
-    block = question.block(
-        [row for name in dict.fromkeys((a.block, b.block)) for row in blocks[name]], (a, b)
-    )
+    rows = list(blocks[a.block])
+    if b.block != a.block:
+        rows += blocks[b.block]
+    block = question.block(rows, (a, b))
+    known = {row.key for row in block.rows}
     for row in (a, b):
-        if row.key not in {one.key for one in block.rows}:
-            lacking = (
-                "no finished run"
-                if not row.finished
-                else f"no run that saved the examples of {question.target.title}"
-            )
-            raise InputError(f'row "{one_line(row.label)}" has {lacking}', key=one_line(row.label))
+        if row.key not in known:
+            lacking = "no finished run"
+            if row.finished:
+                lacking = f"no run that saved the examples of {question.target.title}"
+            label = one_line(row.label)
+            raise InputError(f'row "{label}" has {lacking}', key=label)
     return block, a, b
 
 
@@ -164,46 +168,59 @@ def judge_two(question: Question, block: Ranking, a: ResultRow, b: ResultRow) ->
     """
     made = [make(question.results) for make in (planned_family, own_against_others, starts)]
     families = [family for family in made if family.apart]
-    for family in sorted(families, key=lambda family: len(family.pairs)):
-        if (a, b) in family.pairs or (b, a) in family.pairs:
-            judged = dict(judge_family(family, question.significance, question.target))
-            judged = {(y, x): d.reversed for (x, y), d in judged.items()} | judged
-            if (a, b) in judged:
-                return judged[a, b]
+    families.sort(key=lambda family: len(family.pairs))
+    for family in families:
+        if (a, b) not in family.pairs and (b, a) not in family.pairs:
+            continue
+        judged = dict(judge_family(family, question.significance, question.target))
+        if (a, b) in judged:
+            return judged[a, b]
+        if (b, a) in judged:
+            return judged[b, a].reversed
     return block.difference(a, b)
 
 
 def _all(question: Question, base_model: str, equivalence: float) -> Answer:
-    comparison, target = question.results, question.target
-    found = {
-        name: block
-        for name, block in question.blocks().items()
-        if len(block.rows) > 1
-        and any(base_model in ("", r.base_model, base_name(r.base_model)) for r in block.rows)
-    }
-    if not found:
-        raise InputError(_why_no_pair(comparison, target), file=comparison.name)
-    data = [
-        {
-            "block": name,
-            "on": target.title,
-            "family": block.family,
-            "rows": [row.label for row in block.rows],
-            "left_out": [row.label for row in block.left_out],
-            "may_be_best": [row.label for row in block.candidates],
-            "groups": block.describe_groups(),
-            "ranks": {row.label: block.rank_interval(row) for row in block.judged},
-            "order": block.describe_order(),
-            "pairs": [
-                _as_json(block, block.rows[i], block.rows[j], d, equivalence)
-                for (i, j), d in sorted(block.differences.items())
-            ],
-        }
-        for name, block in found.items()
-    ]
-    lines = [line for name, block in found.items() for line in _table(name, block)]
-    rows = [{"block": one["block"], **_pair(pair)} for one in data for pair in one["pairs"]]  # type: ignore[arg-type]
+    data = []
+    lines = []
+    rows = []
+    for name, block in question.blocks().items():
+        if len(block.rows) < 2 or not _has_base_model(block, base_model):
+            continue
+        pairs = []
+        for (i, j), difference in sorted(block.differences.items()):
+            pair = _as_json(block, block.rows[i], block.rows[j], difference, equivalence)
+            pairs.append(pair)
+            rows.append({"block": name, **_pair(pair)})
+        data.append(
+            {
+                "block": name,
+                "on": question.target.title,
+                "family": block.family,
+                "rows": [row.label for row in block.rows],
+                "left_out": [row.label for row in block.left_out],
+                "may_be_best": [row.label for row in block.candidates],
+                "groups": block.describe_groups(),
+                "ranks": {row.label: block.rank_interval(row) for row in block.judged},
+                "order": block.describe_order(),
+                "pairs": pairs,
+            }
+        )
+        lines += _table(name, block)
+    if not data:
+        why = _why_no_pair(question.results, question.target)
+        raise InputError(why, file=question.results.name)
     return Answer("\n".join(lines), data, rows)
+
+
+def _has_base_model(block: Ranking, base_model: str) -> bool:
+    """True if a row of the block has the base model, which may be named without its owner; or if
+    none was named.
+    """
+    names = {""}
+    for row in block.rows:
+        names |= {row.base_model, base_name(row.base_model)}
+    return base_model in names
 
 
 def _why_no_pair(comparison: Results, target: Target) -> str:
@@ -213,24 +230,22 @@ def _why_no_pair(comparison: Results, target: Target) -> str:
     if len(own) == 1:
         return f'"{own[0].label}" is the only row; a verdict compares two'
     if len(finished) < 2:
-        known = f'"{finished[0]}" alone' if finished else "no row"
+        known = "no row"
+        if finished:
+            known = f'"{finished[0]}" alone'
         return f"of {len(own)} rows {known} has finished runs; a verdict compares two"
     return f"no two rows that are compared saved the examples of {target.title}"
 
 
 def _pair(data: dict[str, Any]) -> dict[str, Any]:
     """The numbers of one pair as a line of a frame."""
-    means, seeds = data["means"], data["seeds"]
-    flat = {
-        key: value for key, value in data.items() if not isinstance(value, list) and key != "text"
-    }
-    return {
-        **flat,
-        "mean_a": means[0],
-        "mean_b": means[1],
-        "seeds_a": seeds[0],
-        "seeds_b": seeds[1],
-    }
+    line = {}
+    for key, value in data.items():
+        if key != "text" and not isinstance(value, list):
+            line[key] = value
+    line["mean_a"], line["mean_b"] = data["means"]
+    line["seeds_a"], line["seeds_b"] = data["seeds"]
+    return line
 
 
 def _table(name: str, block: Ranking) -> list[str]:
@@ -238,10 +253,11 @@ def _table(name: str, block: Ranking) -> list[str]:
     what a reader should know of both.
     """
     title = f"{block.target.title}; row minus column in points"
-    lines = [one_line(f"{name}: {title}" if name else title)]
+    if name:
+        title = f"{name}: {title}"
     table = pairs_table(block, name, len(block.rows))
-    lines += _align([column.title for column in table.columns], table.rows)
-    lines += table.legend
+    heads = [column.title for column in table.columns]
+    lines = [one_line(title), *_align(heads, table.rows), *table.legend]
     if len(block.judged) > 1:
         if block.candidates:
             best = ", ".join(row.label for row in block.candidates)
@@ -249,14 +265,11 @@ def _table(name: str, block: Ranking) -> list[str]:
         lines.append("not significantly different, best first:")
         lines += [f"  {one_line(text)}" for text in block.describe_groups()]
 
-    lost = describe_lost_seeds(block.rows)
-    note = block.significance.results.note
-    remarks = [
-        block.describe_order(),
-        block.describe_left_out(),
-        f"{lost}." if lost else "",
-        f"Note: {note}." if note else "",
-    ]
+    remarks = [block.describe_order(), block.describe_left_out()]
+    if lost := describe_lost_seeds(block.rows):
+        remarks.append(f"{lost}.")
+    if note := block.significance.results.note:
+        remarks.append(f"Note: {note}.")
     return lines + [one_line(remark) for remark in remarks if remark]
 
 
@@ -284,9 +297,12 @@ def _paragraph(
     if not d.judged:
         return _describe_unjudged(block, a, b, d)
     start = _describe_verdict(block, a, b, d, equivalence)
-    text = f"{start}: {_describe_numbers(block, a, b, d)}; {_describe_p(block, d)}"
+    numbers = _describe_numbers(block, a, b, d)
+    text = f"{start}: {numbers}; {_describe_p(block, d)}"
     analyses = block.significance.results.analyses
-    text += f" and {len(analyses.seeds)} interim analyses." if analyses is not None else "."
+    if analyses is not None:
+        text += f" and {len(analyses.seeds)} interim analyses"
+    text += "."
     named = _plan_as_json(block, a, b).get("plan")
     if named:
         text += f" This pair is {named}."
@@ -308,8 +324,8 @@ def _describe_unjudged(block: Ranking, a: ResultRow, b: ResultRow, d: Difference
     title = name_target(block.significance.results, block.target)
     numbers = _describe_numbers(block, a, b, d)
     return (
-        f"{a.label} and {b.label} cannot be judged on {title}: {numbers}{scope}. Fewer than three seeds of {few} "
-        f"are too few to estimate their spread.{note}"
+        f"{a.label} and {b.label} cannot be judged on {title}: {numbers}{scope}. "
+        f"Fewer than three seeds of {few} are too few to estimate their spread.{note}"
     )
 
 
@@ -328,7 +344,10 @@ def _describe_verdict(
     if kind == ALIKE and d.estimate.p > ALPHA:
         little = f"nothing that matters (less than {equivalence:g} points)"
         return f"{a.label} and {b.label} differ by {little} on {title}"
-    side = BETTER if d.estimate.value > 0 else WORSE
+    if d.estimate.value > 0:
+        side = BETTER
+    else:
+        side = WORSE
     start = f"{a.label} is {side} than {b.label} on {title}"
     if kind == ALIKE:
         start += f", by less than {equivalence:g} points, which is no difference that matters"
@@ -337,11 +356,13 @@ def _describe_verdict(
 
 def _describe_numbers(block: Ranking, a: ResultRow, b: ResultRow, d: Difference) -> str:
     """Return both means, the difference with its interval, and the seeds."""
-    means = " against ".join(number_text(block.mean(row), 2) for row in (a, b))
+    mean_a = number_text(block.mean(a), 2)
+    mean_b = number_text(block.mean(b), 2)
     e = d.estimate
     points = f"{number_text(100 * e.value, 2, signed=True)} points"
     if e.low < e.high:
-        low, high = (number_text(100 * x, 2, signed=True) for x in (e.low, e.high))
+        low = number_text(100 * e.low, 2, signed=True)
+        high = number_text(100 * e.high, 2, signed=True)
         points += f" [{low}, {high}]"
     one, other = d.seeds
     if one != other:
@@ -350,7 +371,7 @@ def _describe_numbers(block: Ranking, a: ResultRow, b: ResultRow, d: Difference)
         seeds = "1 seed each"
     else:
         seeds = f"{one} seeds each"
-    return f"{means}, {points} ({seeds})"
+    return f"{mean_a} against {mean_b}, {points} ({seeds})"
 
 
 def _describe_p(block: Ranking, d: Difference) -> str:
@@ -359,10 +380,13 @@ def _describe_p(block: Ranking, d: Difference) -> str:
     """
     explored = d.family == block.family and len(block.contenders) >= EXPLORED
     letter = "q" if explored else "p"
-    p = f"{letter} < 0.001" if d.estimate.p < 1e-3 else f"{letter} = {d.estimate.p:.3f}"
-    text = f"{p}, corrected for {d.family}"
+    if d.estimate.p < 1e-3:
+        text = f"{letter} < 0.001, corrected for {d.family}"
+    else:
+        text = f"{letter} = {d.estimate.p:.3f}, corrected for {d.family}"
     if explored:
-        text += f"; of all pairs that are called different, at most {ALPHA:.0%} are wrong in expectation"
+        wrong = f"at most {ALPHA:.0%} are wrong in expectation"
+        text += f"; of all pairs that are called different, {wrong}"
     return text
 
 

@@ -42,15 +42,20 @@ def find_curves(rows: Sequence[RecordedRow]) -> dict[str, list[Curve]]:
     options = dict.fromkeys(key for row in rows for key in row.records[0].config)
     found: dict[str, list[Curve]] = {}
     for option in options:
-        alike: dict[str, dict[float, RecordedRow]] = {}
-        for row in rows:
-            value = row.records[0].config.get(option)
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                alike.setdefault(_all_else(row, option), {}).setdefault(float(value), row)
-        curves = [sorted(one.items()) for one in alike.values() if len(one) >= FEWEST]
+        curves = _find_curves_of(option, rows)
         if curves:
             found[option] = curves
     return found
+
+
+def _find_curves_of(option: str, rows: Sequence[RecordedRow]) -> list[Curve]:
+    groups: dict[str, dict[float, RecordedRow]] = {}
+    for row in rows:
+        value = row.records[0].config.get(option)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            by_value = groups.setdefault(_all_else(row, option), {})
+            by_value.setdefault(float(value), row)
+    return [sorted(one.items()) for one in groups.values() if len(one) >= FEWEST]
 
 
 def _all_else(row: RecordedRow, option: str) -> str:
@@ -64,28 +69,31 @@ def _all_else(row: RecordedRow, option: str) -> str:
 
 def _draw(option: str, curves: list[Curve], target: Target) -> Figure:
     """Draw mean and interval of each value, a line for each curve."""
-    values = [value for curve in curves for value, _ in curve]
+    values = sorted({value for curve in curves for value, _ in curve})
     with style():
         plot = new(4.6, 3.0)
         axes = plot.add_subplot()
         lines = []
         for number, curve in enumerate(curves):
-            points = [(value, _interval(row, target)) for value, row in curve]
-            known = [(value, found) for value, found in points if found is not None]
+            points = []
+            for value, row in curve:
+                found = _interval(row, target)
+                if found is not None:
+                    points.append((value, found))
             label = _name(curve)
-            _draw_curve(axes, known, number, label)
-            lines.append(f"{label}: {', '.join(map(_describe, known))}")
-        if min(values) > 0 and max(values) >= _WIDE * min(values):
+            _draw_curve(axes, points, number, label)
+            lines.append(f"{label}: {', '.join(map(_describe, points))}")
+        if values[0] > 0 and values[-1] >= _WIDE * values[0]:
             axes.set_xscale("log")
             plain(axes.xaxis)
-        axes.set_xticks(sorted(set(values)), [f"{value:g}" for value in sorted(set(values))])
+        axes.set_xticks(values, [f"{value:g}" for value in values])
         axes.minorticks_off()
         axes.set(xlabel=option.replace("_", " "), ylabel=target.short)
         if len(curves) > 1:
             plot.legend(loc="outside upper left", ncols=2, fontsize=8)
         caption = (
-            "Mean over seeds, with the 95 % interval of the mean where there are two seeds or more; all else "
-            "is alike."
+            "Mean over seeds, with the 95 % interval of the mean where there are two seeds or "
+            "more; all else is alike."
         )
         return finish(
             plot,
@@ -97,19 +105,24 @@ def _draw(option: str, curves: list[Curve], target: Target) -> Figure:
 
 
 def _draw_curve(axes: Any, points: list[tuple[float, Interval]], number: int, label: str) -> None:
-    x = [value for value, _ in points]
-    y = [found.value for _, found in points]
-    errors = [[f.value - f.low for _, f in points], [f.high - f.value for _, f in points]]
-    drawn = look(number)
+    x = []
+    y = []
+    below = []
+    above = []
+    for value, found in points:
+        x.append(value)
+        y.append(found.value)
+        below.append(found.value - found.low)
+        above.append(found.high - found.value)
     axes.errorbar(
         x,
         y,
-        yerr=errors,
+        yerr=[below, above],
         capsize=3,
         markersize=5,
         linewidth=1.4,
         label=label,
-        **drawn,
+        **look(number),
     )
 
 
@@ -118,8 +131,9 @@ def _interval(row: RecordedRow, target: Target) -> Interval | None:
     by_seed = []
     for run in row.finished:
         parts = [measure.value(run) for measure in target.measures]
-        if None not in parts:
-            by_seed.append(100 * float(np.mean([part for part in parts if part is not None])))
+        known = [part for part in parts if part is not None]
+        if len(known) == len(parts):
+            by_seed.append(100 * float(np.mean(known)))
     if not by_seed:
         return None
     mean, sd = mean_sd(by_seed)
@@ -135,10 +149,13 @@ def _name(curve: Curve) -> str:
     while not all(label.startswith(common) for label in labels):
         common = common[:-1]
     common = common.partition(" · ")[0].strip(" ·,=(")
-    return f"{common or curve[0][1].records[0].method}, {base_name(curve[0][1].base_model)}"
+    _, first = curve[0]
+    name = common or first.records[0].method
+    return f"{name}, {base_name(first.base_model)}"
 
 
 def _describe(point: tuple[float, Interval]) -> str:
     value, found = point
-    low, high = number_text(found.low, 2), number_text(found.high, 2)
+    low = number_text(found.low, 2)
+    high = number_text(found.high, 2)
     return f"{value:g}: {number_text(found.value, 2)} [{low}, {high}]"

@@ -37,14 +37,16 @@ def predict_best(values: Sequence[float], count: int, *, level: float = 0.95) ->
     nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
     weights = weights / weights.sum()
     tails = (np.arange(_LEVELS) + 0.5) / _LEVELS
-    scales = np.sqrt(chdtri(n - 1, tails) / (n - 1))
+    scales = np.sqrt(chdtri(n - 1, tails) / (n - 1))[:, None]
+    errors = nodes[None, :] / np.sqrt(n)
 
     def chance(q: float) -> float:
-        below = ndtr(q * scales[:, None] + nodes[None, :] / np.sqrt(n)) ** count
+        below = ndtr(q * scales + errors) ** count
         return float((below @ weights).mean())
 
     def quantile(share: float) -> float:
-        return mean + sd * float(brentq(lambda q: chance(q) - share, -1e3, 1e3))
+        root = brentq(lambda q: chance(q) - share, -1e3, 1e3)
+        return mean + sd * float(root)
 
     half = (1 - level) / 2
     return Interval(quantile(0.5), quantile(half), quantile(1 - half))

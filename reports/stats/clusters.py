@@ -65,8 +65,10 @@ class FourthMoments:
             + 6 * self.squares[a, b]
             - 4 * (self.cubes[a, b] + self.cubes[b, a])
         )
-        excess = np.maximum(fourth - variance**2 / max(self.count, 1), 1e-300)
-        return np.asarray(np.clip(2 * variance**2 / excess, 1.0, max(self.count, 1)))
+        most = max(self.count, 1)
+        excess = np.maximum(fourth - variance**2 / most, 1e-300)
+        freedom = 2 * variance**2 / excess
+        return np.asarray(np.clip(freedom, 1.0, most))
 
 
 @dataclass(frozen=True)
@@ -95,9 +97,15 @@ class Chance:
     def of_rows(self, rows: Sequence[int]) -> Chance:
         """The covariances of some of the rows."""
         here = np.ix_(rows, rows)
-        interaction = self.interaction[list(rows)]
-        moments = None if self.moments is None else self.moments.of_rows(here)
-        return Chance(self.by_examples[here], self.by_texts[here], interaction, moments)
+        moments = None
+        if self.moments is not None:
+            moments = self.moments.of_rows(here)
+        return Chance(
+            self.by_examples[here],
+            self.by_texts[here],
+            self.interaction[list(rows)],
+            moments,
+        )
 
     def without_interaction(self) -> Chance:
         """The same for rows whose seeds are not judged: nothing else holds their interaction."""
@@ -105,18 +113,23 @@ class Chance:
 
     def of(self, row: int) -> float:
         """The variance of a mean: the wider one."""
-        wide = max(float(way[row, row]) for way in (self.by_examples, self.by_texts))
+        by_examples = float(self.by_examples[row, row])
+        by_texts = float(self.by_texts[row, row])
+        wide = max(by_examples, by_texts)
         return max(0.0, wide - float(self.interaction[row]))
 
     def freedom_of(self, row: int) -> float:
         """Degrees of freedom of the variance of a mean; infinite where it is known."""
         if self.moments is None:
             return float("inf")
+        count = self.moments.count
         variance = max(float(self.by_examples[row, row]), 1e-300)
-        excess = float(self.moments.squares[row, row]) - variance**2 / max(self.moments.count, 1)
+        by_texts = float(self.by_texts[row, row])
+        fourth = float(self.moments.squares[row, row])
+        excess = fourth - variance**2 / max(count, 1)
         freedom = 2 * variance**2 / max(excess, 1e-300)
-        clustered = variance / max(variance, float(self.by_texts[row, row]))
-        return max(1.0, min(freedom, self.moments.count) * clustered)
+        clustered = variance / max(variance, by_texts)
+        return max(1.0, min(freedom, count) * clustered)
 
     def freedom_between(self, a: int | Ids, b: int | Ids) -> Floats:
         """Degrees of freedom of the variances of the differences; infinite where they are known.
@@ -128,21 +141,25 @@ class Chance:
         if self.moments is None:
             return np.full(np.shape(by_examples), np.inf)
         found = self.moments.freedom(a, b, by_examples)
-        clustered = by_examples / np.maximum(np.maximum(by_examples, by_texts), 1e-300)
+        wider = np.maximum(by_examples, by_texts)
+        clustered = by_examples / np.maximum(wider, 1e-300)
         return np.asarray(np.maximum(found * clustered, 1.0))
 
     def _by_both_ways(self, a: int | Ids, b: int | Ids) -> tuple[Floats, Floats]:
         """The variances of the differences, by examples and by texts."""
-        by_examples, by_texts = (
-            way[a, a] + way[b, b] - 2 * way[a, b] for way in (self.by_examples, self.by_texts)
-        )
-        return np.asarray(by_examples), np.asarray(by_texts)
+        return _between(self.by_examples, a, b), _between(self.by_texts, a, b)
 
     def between(self, a: int | Ids, b: int | Ids) -> Floats:
         """The variances of the differences between rows `a` and rows `b`: the wider ones."""
         by_examples, by_texts = self._by_both_ways(a, b)
         interaction = self.interaction[a] + self.interaction[b]
-        return np.asarray(np.maximum(np.maximum(by_examples, by_texts) - interaction, 0.0))
+        wider = np.maximum(by_examples, by_texts)
+        return np.asarray(np.maximum(wider - interaction, 0.0))
+
+
+def _between(covariance: Floats, a: int | Ids, b: int | Ids) -> Floats:
+    """The variances of the differences between rows `a` and rows `b`."""
+    return np.asarray(covariance[a, a] + covariance[b, b] - 2 * covariance[a, b])
 
 
 def chance(tasks: Sequence[tuple[Sequence[Floats], Ids | None]]) -> Chance:
@@ -153,11 +170,14 @@ def chance(tasks: Sequence[tuple[Sequence[Floats], Ids | None]]) -> Chance:
             ids (n, 1 or 2) of their texts; None where they are not known. Equal ids of different
             tasks are one text.
     """
-    by_row = []
+    interactions = []
+    row_means = []
     for of_tasks in zip(*(rows for rows, _ in tasks), strict=True):
-        by_row.append(np.hstack([np.atleast_2d(influences) for influences in of_tasks]))
-    interaction = np.array([_interaction(influences) for influences in by_row])
-    means = np.stack([influences.mean(axis=0) for influences in by_row])
+        influences = np.hstack([np.atleast_2d(of_task) for of_task in of_tasks])
+        interactions.append(_interaction(influences))
+        row_means.append(influences.mean(axis=0))
+    interaction = np.array(interactions)
+    means = np.stack(row_means)
     by_examples = np.asarray(means @ means.T)
     moments = FourthMoments(
         np.asarray(means**3 @ means.T),
@@ -166,14 +186,32 @@ def chance(tasks: Sequence[tuple[Sequence[Floats], Ids | None]]) -> Chance:
     )
     if all(ids is None for _, ids in tasks):
         return Chance(by_examples, by_examples, interaction, moments)
-    first, second = _number_texts([(np.shape(rows[0])[-1], ids) for rows, ids in tasks])
-    two = first != second
-    lower, upper = np.minimum(first, second)[two], np.maximum(first, second)[two]
-    per_text = _sums(np.r_[first, second[two]], np.vstack([means.T, means.T[two]]))
-    # Identical pairs have both texts in common, and so were counted twice.
-    per_pair = _sums(lower * (int(upper.max(initial=0)) + 1) + upper, means.T[two])
-    by_texts = np.asarray(per_text.T @ per_text - per_pair.T @ per_pair)
+
+    sizes = [(np.shape(rows[0])[-1], ids) for rows, ids in tasks]
+    first, second = _number_texts(sizes)
+    by_texts = _covariance_by_texts(means, first, second)
     return Chance(by_examples, by_texts, interaction, moments)
+
+
+def _covariance_by_texts(means: Floats, first: Ids, second: Ids) -> Floats:
+    """(rows, rows) sums of the products of influences of examples that have a text in common.
+
+    Args:
+        means: (rows, n) influences.
+        first, second: (n,) the texts of each example; twice the same where it has one.
+    """
+    columns = means.T
+    two = first != second
+    of_pairs = columns[two]
+    texts = np.r_[first, second[two]]
+    per_text = _sums(texts, np.vstack([columns, of_pairs]))
+
+    # Identical pairs have both texts in common, and so were counted twice.
+    lower = np.minimum(first, second)[two]
+    upper = np.maximum(first, second)[two]
+    texts_in_pairs = int(upper.max(initial=0)) + 1
+    per_pair = _sums(lower * texts_in_pairs + upper, of_pairs)
+    return np.asarray(per_text.T @ per_text - per_pair.T @ per_pair)
 
 
 def _interaction(influences: Floats) -> float:
@@ -191,10 +229,11 @@ def _number_texts(tasks: Sequence[tuple[int, Ids | None]]) -> tuple[Ids, Ids]:
     """Return the two texts of each example as numbers from 0: twice the same where it has one, a
     number of its own where none is known.
     """
-    known = np.concatenate([ids.ravel() for _, ids in tasks if ids is not None])
-    numbers = np.unique(known)
+    known = [ids.ravel() for _, ids in tasks if ids is not None]
+    numbers = np.unique(np.concatenate(known))
     unused = len(numbers)
-    first, second = [], []
+    first = []
+    second = []
     for n, ids in tasks:
         if ids is None:
             places = unused + np.arange(n)[:, None]
@@ -210,8 +249,8 @@ def _sums(groups: Ids, lines: Floats) -> Floats:
     """(groups, scores): the sum of the lines (n, scores) of each group."""
     from scipy.sparse import csr_matrix
 
-    names, place = np.unique(groups, return_inverse=True)
+    names, group = np.unique(groups, return_inverse=True)
     count = len(groups)
-    return np.asarray(
-        csr_matrix((np.ones(count), (place, np.arange(count))), shape=(len(names), count)) @ lines
-    )
+    places = (group, np.arange(count))
+    members = csr_matrix((np.ones(count), places), shape=(len(names), count))
+    return np.asarray(members @ lines)

@@ -23,7 +23,9 @@ def mean_sd(values: Sequence[float] | Floats) -> tuple[float, float | None]:
     array = np.asarray(values, dtype=np.float64)
     if array.size == 0:
         raise ValueError("no values")
-    return float(array.mean()), float(array.std(ddof=1)) if array.size > 1 else None
+    if array.size == 1:
+        return float(array.mean()), None
+    return float(array.mean()), float(array.std(ddof=1))
 
 
 @dataclass(frozen=True)
@@ -100,13 +102,17 @@ def predict(value: float, sides: Sequence[Sequence[float]], *, runs: float = 1) 
     """
     from scipy.special import stdtrit
 
-    parts = [
-        ((mean_sd(side)[1] or 0) ** 2 * (1 / runs + 1 / len(side)), len(side) - 1) for side in sides
-    ]
-    total = sum(variance for variance, _ in parts)
+    variances = []
+    weights = []
+    for side in sides:
+        _, sd = mean_sd(side)
+        variance = (sd or 0) ** 2 * (1 / runs + 1 / len(side))
+        variances.append(variance)
+        weights.append(variance**2 / (len(side) - 1))
+    total = sum(variances)
     if total == 0:
         return Interval(value, value, value)
-    freedom = total**2 / sum(variance**2 / own for variance, own in parts)
+    freedom = total**2 / sum(weights)
     half = float(stdtrit(freedom, 0.975)) * math.sqrt(total)
     return Interval(value, value - half, value + half)
 
@@ -141,7 +147,10 @@ def expected_maximum(values: Sequence[float], budgets: Sequence[int]) -> NDArray
     count = len(ordered)
     if not all(1 <= n <= count for n in budgets):
         raise ValueError(f"budgets from 1 to {count}, the number of trials")
-    weights = np.array([[comb(i, n - 1) / comb(count, n) for i in range(count)] for n in budgets])
+    weights = np.empty((len(budgets), count))
+    for line, n in zip(weights, budgets, strict=True):
+        sets = comb(count, n)
+        line[:] = [comb(i, n - 1) / sets for i in range(count)]
     return np.asarray(weights @ ordered)
 
 
@@ -160,10 +169,12 @@ def bins(
     if len(distinct) == 1 or (listed and len(distinct) <= count):
         return [(v, v) for v in distinct]
     low, high = distinct[0], distinct[-1]
-    edges = (
-        np.geomspace(low, high, count + 1) if log and low > 0 else np.linspace(low, high, count + 1)
-    )
-    edges[0], edges[-1] = low, high
+    if log and low > 0:
+        edges = np.geomspace(low, high, count + 1)
+    else:
+        edges = np.linspace(low, high, count + 1)
+    edges[0] = low
+    edges[-1] = high
     return [(float(a), float(b)) for a, b in pairwise(edges)]
 
 
@@ -173,11 +184,9 @@ def bin_of(value: float, intervals: Sequence[tuple[float, float]]) -> int:
     Raises:
         ValueError: none does.
     """
+    last = len(intervals) - 1
     for i, (low, high) in enumerate(intervals):
-        if (
-            low <= value < high
-            or value == low == high
-            or (i == len(intervals) - 1 and value == high)
-        ):
+        at_the_end = value == high and (low == high or i == last)
+        if low <= value < high or at_the_end:
             return i
     raise ValueError(f"{value} is in no interval")

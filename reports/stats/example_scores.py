@@ -55,9 +55,8 @@ class ExampleScores:
         self.results = results
         self.given = given
         self._examples = examples
-        self.on_other_examples: set[tuple[str, str, str]] = (
-            set()
-        )  # (record id, task, source): other examples than the rest
+        # (record id, task, source) of scores on other examples than the rest
+        self.on_other_examples: set[tuple[str, str, str]] = set()
         self._usual: dict[ScoreKey, dict[str, Scored]] = {}
         self._texts: dict[tuple[ScoreKey, bytes], Ids] = {}
         self._units: dict[tuple[ScoreKey, bytes], int] = {}  # how many of them differ
@@ -68,7 +67,9 @@ class ExampleScores:
         if self.given is not None:
             return self.given
         found: dict[ScoreKey, dict[str, Scored]] = {}
-        known = self.results.examples if self._examples is None else self._examples
+        known = self._examples
+        if known is None:
+            known = self.results.examples
         for run, every in known.items():
             for examples in every:
                 found.setdefault(examples.score, {})[run] = self._score_run(examples)
@@ -79,37 +80,40 @@ class ExampleScores:
         if key not in self._texts:
             self._texts[key] = examples.texts
             self._units[key] = len(np.unique(examples.texts, axis=0))
+        task, *_, metric = examples.score
+        target = examples.target
+        outcome = examples.outcome
         moved = np.zeros(len(examples.part))
         values = []
         parts = np.unique(examples.part)
         for part in parts:
-            here = examples.part == part if len(parts) > 1 else slice(None)
-            value, moved[here] = influence(
-                examples.score[3], examples.target[here], examples.outcome[here]
-            )
+            here = examples.part == part
+            value, moved[here] = influence(metric, target[here], outcome[here])
             values.append(value)
         # Squared deviations from a mean of n lie below those from the true one by (n - 1) / n.
-        facts = self.results.facts.get(examples.score[0])
+        facts = self.results.facts.get(task)
         if facts is not None and facts.unit == DRAWS:
             moved *= np.sqrt(len(moved) / len(parts))
-        is_share = is_mean(examples.score[3], examples.target) and is_within_bounds(
-            examples.outcome
-        )
         return Scored(
             float(np.mean(values)),
             moved * _widening(self._units[key]) / len(parts),
             examples.digest,
-            is_share,
+            is_share=is_mean(metric, target) and is_within_bounds(outcome),
         )
 
     def of(self, score: ScoreKey) -> dict[str, Scored]:
         """Record id -> score, of the runs that were scored on the examples that most were."""
         if score not in self._usual:
             runs = self._runs.get(score, {})
-            usual = Counter(scored.digest for scored in runs.values()).most_common(1)
-            alike = {run: scored for run, scored in runs.items() if scored.digest == usual[0][0]}
-            self.on_other_examples |= {(run, *score[:2]) for run in runs if run not in alike}
-            self._usual[score] = alike
+            counts = Counter(scored.digest for scored in runs.values())
+            usual = max(counts, key=counts.__getitem__, default=b"")
+            on_usual = {}
+            for run, scored in runs.items():
+                if scored.digest == usual:
+                    on_usual[run] = scored
+                else:
+                    self.on_other_examples.add((run, *score[:2]))
+            self._usual[score] = on_usual
         return self._usual[score]
 
     def texts(self, score: ScoreKey) -> Ids | None:
@@ -117,7 +121,9 @@ class ExampleScores:
         them.
         """
         scored = next(iter(self.of(score).values()), None)
-        return None if scored is None else self._texts.get((score, scored.digest))
+        if scored is None:
+            return None
+        return self._texts.get((score, scored.digest))
 
 
 def is_within_bounds(outcome: Floats) -> bool:

@@ -29,9 +29,12 @@ def influence(metric: str, target: Floats, outcome: Floats) -> Influence:
     """Of n examples on the score that `metric` makes of them; (n,) arrays, no influence where the
     score is constant.
     """
-    if metric.removeprefix("cosine_") not in _CLOSED and is_mean(metric):
+    name = metric.removeprefix("cosine_")
+    if name not in _CLOSED and is_mean(metric):
         return of_mean(outcome)
-    closed = _CLOSED.get("ap" if metric.endswith("_ap") else metric.removeprefix("cosine_"))
+    if metric.endswith("_ap"):
+        name = "ap"
+    closed = _CLOSED.get(name)
     if closed is not None:
         return closed(target, outcome)
     return _by_differences(metric, target, outcome)
@@ -48,36 +51,42 @@ def of_spearman(target: Floats, outcome: Floats) -> Influence:
     A rank less its mean is half the sum of sgn(a_i - a_j) over all examples j, so that the ranks of
     all others move with an example's weight too.
     """
-    ones = np.ones(len(target))
-    (y,), (x,) = (_above_less_below(side, -ones / 2) for side in (target, outcome))
-    yy, xx, xy = float(y @ y), float(x @ x), float(x @ y)
+    halves = -np.ones(len(target)) / 2
+    (y,) = _above_less_below(target, halves)
+    (x,) = _above_less_below(outcome, halves)
+    xx = float(x @ x)
+    yy = float(y @ y)
     if min(xx, yy) < 1e-9 * len(target):
         return 0.0, np.zeros(len(target))
+
     y_by_x, x_by_x = _above_less_below(outcome, y / 2, x)
     x_by_y, y_by_y = _above_less_below(target, x / 2, y)
-    return _ratio(xy, xx, yy, x * y + y_by_x + x_by_y, x * x + x_by_x, y * y + y_by_y)
+    return _ratio(
+        (float(x @ y), x * y + y_by_x + x_by_y),
+        (xx, x * x + x_by_x),
+        (yy, y * y + y_by_y),
+    )
 
 
 def _of_pearson(target: Floats, outcome: Floats) -> Influence:
-    y, x = target - target.mean(), outcome - outcome.mean()
-    yy, xx, xy = float(y @ y), float(x @ x), float(x @ y)
+    y = target - target.mean()
+    x = outcome - outcome.mean()
+    xx = float(x @ x)
+    yy = float(y @ y)
     if min(xx, yy) == 0:
         return 0.0, np.zeros(len(target))
-    return _ratio(xy, xx, yy, x * y, x * x, y * y)
+    return _ratio((float(x @ y), x * y), (xx, x * x), (yy, y * y))
 
 
-def _ratio(
-    xy: float,
-    xx: float,
-    yy: float,
-    d_xy: Floats,
-    d_xx: Floats,
-    d_yy: Floats,
-) -> Influence:
-    """xy / sqrt(xx yy) and its derivative."""
+def _ratio(of_xy: Influence, of_xx: Influence, of_yy: Influence) -> Influence:
+    """xy / sqrt(xx yy) and its derivative, from three sums of products and theirs."""
+    xy, d_xy = of_xy
+    xx, d_xx = of_xx
+    yy, d_yy = of_yy
     scale = np.sqrt(xx * yy)
     value = xy / scale
-    return float(value), d_xy / scale - value / 2 * (d_xx / xx + d_yy / yy)
+    of_scale = d_xx / xx + d_yy / yy
+    return float(value), d_xy / scale - value / 2 * of_scale
 
 
 def _above_less_below(by: Floats, *summed: Floats) -> list[Floats]:
@@ -85,50 +94,59 @@ def _above_less_below(by: Floats, *summed: Floats) -> list[Floats]:
     over smaller ones.
     """
     order = np.argsort(by, kind="stable")
-    first = np.r_[True, np.diff(by[order]) != 0]
-    starts, group = np.flatnonzero(first), np.cumsum(first) - 1
+    first = np.r_[True, np.diff(by[order]) != 0]  # of equal ones
+    starts = np.flatnonzero(first)
+    group = np.cumsum(first) - 1
     found = []
     for values in summed:
         parts = np.add.reduceat(values[order], starts)
         upto = np.cumsum(parts)
+        of_group = upto[-1] - 2 * upto + parts
         result = np.empty(len(by))
-        result[order] = (upto[-1] - 2 * upto + parts)[group]
+        result[order] = of_group[group]
         found.append(result)
     return found
 
 
 def _of_f1(target: Floats, outcome: Floats) -> Influence:
-    true, claimed = target == 1, outcome == 1
-    hits, total = float((true & claimed).sum()), float(true.sum() + claimed.sum())
+    true = target == 1
+    claimed = outcome == 1
+    hit = true & claimed
+    hits = float(hit.sum())
+    total = float(true.sum() + claimed.sum())
     if hits == 0:
         return 0.0, np.zeros(len(target))
-    return 2 * hits / total, 2 * (true & claimed) / total - 2 * hits * (
-        true.astype(float) + claimed
-    ) / total**2
+    counted = true.astype(float) + claimed
+    moved = 2 * hit / total - 2 * hits * counted / total**2
+    return 2 * hits / total, moved
 
 
 def _of_average_precision(target: Floats, outcome: Floats) -> Influence:
     """sum_k precision_k gain_k / T over distinct scores k, falling; an example counts at its own
     score and below.
     """
+    n = len(outcome)
     order = np.argsort(-outcome, kind="stable")
-    last = np.r_[np.diff(outcome[order]) != 0, True]
-    place = np.empty(len(order), dtype=np.intp)
+    last = np.r_[np.diff(outcome[order]) != 0, True]  # of examples with equal scores
+    place = np.empty(n, dtype=np.intp)
     place[order] = np.cumsum(np.r_[False, last[:-1]])
-    drawn, true = np.cumsum(np.ones(len(order)))[last], np.cumsum(target[order])[last]
+    drawn = np.cumsum(np.ones(n))[last]
+    true = np.cumsum(target[order])[last]
     if true[-1] == 0:
-        return 0.0, np.zeros(len(order))
+        return 0.0, np.zeros(n)
+
+    precision = true / drawn
     gain = np.diff(true, prepend=0.0)
-    value = float((true / drawn) @ gain / true[-1])
+    value = float(precision @ gain / true[-1])
 
     def from_here(terms: Floats) -> Floats:
         """Sums over the example's own score and all below."""
-        return np.asarray(np.cumsum(terms[::-1])[::-1][place])
+        upwards = np.cumsum(terms[::-1])
+        return np.asarray(upwards[::-1][place])
 
-    moved = target * ((true / drawn)[place] + from_here(gain / drawn) - value) - from_here(
-        true * gain / drawn**2
-    )
-    return value, moved / true[-1]
+    as_true = precision[place] + from_here(gain / drawn) - value
+    as_drawn = from_here(true * gain / drawn**2)
+    return value, (target * as_true - as_drawn) / true[-1]
 
 
 def _by_differences(metric: str, target: Floats, outcome: Floats) -> Influence:
@@ -139,13 +157,15 @@ def _by_differences(metric: str, target: Floats, outcome: Floats) -> Influence:
     found = np.empty(n)
     for start in range(0, n, _BLOCK):
         some = np.arange(start, min(start + _BLOCK, n))
+        lines = np.arange(len(some))
         sides = []
         for step in (_STEP, -_STEP):
             weights = np.ones((len(some), n))
-            weights[np.arange(len(some)), some] += step
+            weights[lines, some] += step
             sides.append(scores_of(metric, target, outcome, weights))
         found[some] = (sides[0] - sides[1]) / (2 * _STEP)
-    return score_of(metric, target, outcome, np.ones(n)), found
+    value = score_of(metric, target, outcome, np.ones(n))
+    return value, found
 
 
 _CLOSED: dict[str, Callable[[Floats, Floats], Influence]] = {

@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-import numpy as np
 from scipy.special import ndtr, ndtri
 
 RATE = 0.05  # of the kept proposals, how many may be wrong, in expectation
@@ -71,18 +70,18 @@ def next_level(before: Sequence[Proposal]) -> float:
     >>> f"{next_level([]):.4f}"
     '0.0027'
     """
-    ended = [p.decision != UNDECIDED for p in before]
-    selected = np.cumsum([0, *(not p.discarded for p in before)])
-    candidates = np.cumsum(
-        [0, *(done and p.p <= _CANDIDATE for p, done in zip(before, ended, strict=True))]
-    )
-    waiting = selected - candidates  # proposals that had to be paid for without being promising
-    level = _WEALTH * _payment(int(waiting[-1]))
-    found = [number for number, p in enumerate(before) if p.decision == BETTER]
-    for place, number in enumerate(found):
-        level += (RATE if place else RATE - _WEALTH) * _payment(
-            int(waiting[-1] - waiting[number + 1])
-        )
+    waiting = [0]  # proposals that had to be paid for without being promising, after each
+    for proposal in before:
+        ended = proposal.decision != UNDECIDED
+        promising = ended and proposal.p <= _CANDIDATE
+        waiting.append(waiting[-1] + (not proposal.discarded) - promising)
+
+    level = _WEALTH * _payment(waiting[-1])
+    wealth = RATE - _WEALTH
+    for after, proposal in zip(waiting[1:], before, strict=True):
+        if proposal.decision == BETTER:
+            level += wealth * _payment(waiting[-1] - after)
+            wealth = RATE
     return min(_CANDIDATE, (_DISCARD - _CANDIDATE) * level)
 
 
@@ -111,14 +110,13 @@ def look(
     """
     before = proposal.looks[-1][0] if proposal.looks else 0
     most = proposal.most
-    proposal.looks.append((seeds, (min(seeds, most) - before) / most, p))
+    share = (min(seeds, most) - before) / most
+    proposal.looks.append((seeds, share, p))
     if proposal.p <= proposal.level:
         proposal.decision = BETTER
-    elif (
-        seeds >= most
-        or proposal.discarded
-        or _chance(proposal.level, seeds, most, gain, variances) < HOPE
-    ):
+        return
+    ended = seeds >= most or proposal.discarded
+    if ended or _chance(proposal.level, seeds, most, gain, variances) < HOPE:
         proposal.decision = NOT_BETTER
 
 
@@ -135,4 +133,5 @@ def _chance(
     own, other = variances
     error = (own * seeds / most + other) ** 0.5
     least = -float(ndtri(level * (most - seeds) / most)) * error
-    return float(ndtr((gain - least) / max((own * (1 - seeds / most)) ** 0.5, 1e-12)))
+    to_come = (own * (1 - seeds / most)) ** 0.5
+    return float(ndtr((gain - least) / max(to_come, 1e-12)))

@@ -30,26 +30,37 @@ def describe_order(scores: Floats, labels: Sequence[str], tasks: Sequence[str]) 
     mean = scores.mean(axis=1)
     hangs: dict[str, str] = {}
     for place, task in enumerate(tasks):
-        swap = _first_swap(mean, np.delete(scores, place, axis=1).mean(axis=1), labels)
+        without = np.delete(scores, place, axis=1)
+        swap = _first_swap(mean, without.mean(axis=1), labels)
         if swap:
             hangs[task] = swap
-    ranks = len(labels) - np.mean([rankdata(column) for column in scores.T], axis=0)
+
+    ranks = [rankdata(column) for column in scores.T]
     others = {
-        "by mean rank": _first_swap(mean, -ranks, labels),
-        "by median": _first_swap(mean, np.median(scores, axis=1), labels),
+        "by mean rank": np.mean(ranks, axis=0) - len(labels),
+        "by median": np.median(scores, axis=1),
     }
-    holds = [how for how, swap in others.items() if not swap]
+    holds = []
+    swaps = []
+    for how, values in others.items():
+        swap = _first_swap(mean, values, labels)
+        if swap:
+            swaps.append((how, swap))
+        else:
+            holds.append(how)
+
     if not hangs:
-        parts = [f"holds without any one of the {len(tasks)} tasks"]
-        parts += [*holds, *(f"but not {how} ({swap})" for how, swap in others.items() if swap)]
-        clause = _join(parts)
+        exceptions = [f"but not {how} ({swap})" for how, swap in swaps]
+        first = f"holds without any one of the {len(tasks)} tasks"
+        clause = _join([first, *holds, *exceptions])
     else:
         first = next(iter(hangs))
         named = join_some(list(hangs), _NAMED)
         clause = f"hangs on {named} (without {first} {hangs[first]})"
         if holds:
             clause += f"; it holds {' and '.join(holds)}"
-        clause += "".join(f"; {how} {swap}" for how, swap in others.items() if swap)
+        for how, swap in swaps:
+            clause += f"; {how} {swap}"
     return f"The order of the {len(labels)} rows {clause}."
 
 

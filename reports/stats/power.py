@@ -48,19 +48,26 @@ def smallest_difference(
         planned: the pair was named beforehand: nothing else is judged with it.
     """
     generator = np.random.default_rng(0)
-    drawn = deviation**2 * generator.chisquare(seeds - 1, size=(_TRIALS, rows)) / (seeds - 1)
+    chi_square = generator.chisquare(seeds - 1, size=(_TRIALS, rows))
+    drawn = deviation**2 * chi_square / (seeds - 1)
     variance, freedom = moderate(drawn, np.full(rows, seeds))
     parts = variance[:, :2] / seeds
     total = parts.sum(axis=1) + examples**2
-    own = seeds >= fewest_for_welch(1 if planned or rows == 2 else rows)
-    known = combine_freedom(parts.T, freedom[:, :2].T, examples**2, independent=own)
+    pairs = 1 if planned or rows == 2 else rows
+    known = combine_freedom(
+        parts.T,
+        freedom[:, :2].T,
+        examples**2,
+        independent=seeds >= fewest_for_welch(pairs),
+    )
     grid = np.geomspace(1.0, 1e5, 20)
     critical = np.interp(
         np.log(known),
         np.log(grid),
         _critical(grid, seeds, deviation, examples, rows, planned, level),
     )
-    error = np.sqrt(2 * deviation**2 / seeds + examples**2) * generator.standard_normal(_TRIALS)
+    true_error = np.sqrt(2 * deviation**2 / seeds + examples**2)
+    error = true_error * generator.standard_normal(_TRIALS)
     return float(np.quantile(np.sqrt(total) * critical - error, CHANCE))
 
 
@@ -87,7 +94,8 @@ def _critical(
         Chance(covariance, covariance, np.zeros(rows)),
     )
     pairs = all_pairs(rows)
-    return critical_values(largest(draw(known), known, pairs), freedom, level, len(pairs))
+    top = largest(draw(known), known, pairs)
+    return critical_values(top, freedom, level, len(pairs))
 
 
 def seeds_needed(
@@ -107,8 +115,12 @@ def seeds_needed(
 
     if not enough(MOST_SEEDS):
         return None
-    few, many = FEWEST_SEEDS - 1, MOST_SEEDS
+    few = FEWEST_SEEDS - 1
+    many = MOST_SEEDS
     while many - few > 1:
         middle = (few + many) // 2
-        few, many = (few, middle) if enough(middle) else (middle, many)
+        if enough(middle):
+            many = middle
+        else:
+            few = middle
     return many

@@ -13,7 +13,6 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -135,14 +134,16 @@ class Significance:
         self._share = 1 / families  # of 0.05, for this analysis alone
         self._earlier: list[Significance] = []
         if results.analyses is not None:
-            first, most = results.analyses.first, results.analyses.most
-            numbers = range(1, len(results.analyses.seeds) + 1)
-            self._earlier = [
-                Significance(results.at_analysis(n), whole=self, estimate_spreads=estimate_spreads)
-                for n in numbers[:-1]
-            ]
-            for number, one in zip(numbers, (*self._earlier, self), strict=True):
-                one._share = share_of_analysis(number, first, most) / families
+            first = results.analyses.first
+            most = results.analyses.most
+            last = len(results.analyses.seeds)
+            for number in range(1, last):
+                earlier = Significance(
+                    results.at_analysis(number), whole=self, estimate_spreads=estimate_spreads
+                )
+                earlier._share = share_of_analysis(number, first, most) / families
+                self._earlier.append(earlier)
+            self._share = share_of_analysis(last, first, most) / families
 
     @cached_property
     def targets(self) -> list[Target]:
@@ -156,8 +157,10 @@ class Significance:
             return [primary, *(one for one in targets(self.results) if one != primary)]
         if usual := targets(self.results):
             return usual
-        others = (one for _, one in known_targets(self.results) if not self.unknown(one))
-        return list(islice(others, 1))
+        for _, other in known_targets(self.results):
+            if not self.unknown(other):
+                return [other]
+        return []
 
     @property
     def first(self) -> Target | None:
@@ -179,7 +182,9 @@ class Significance:
 
     def _count(self, measure: Measure) -> int:
         """How many examples a task has; 0 where no run saved them."""
-        return next((len(scored.influence) for scored in self._scores_of(measure).values()), 0)
+        for scored in self._scores_of(measure).values():
+            return len(scored.influence)
+        return 0
 
     def unknown(self, target: Target) -> str:
         """Why nothing can be judged by the target, "" where it can: no run saved its examples, or
@@ -201,12 +206,9 @@ class Significance:
     def saved_no_examples(self, record: Run) -> bool:
         """True if a run saved no examples of its targets."""
         measures = [one for target in self.targets for one in target.measures]
-        kept = {
-            run
-            for one in measures
-            for run in (*self._scores_of(one), *(run for run, *_ in self.on_other_examples))
-        }
-        return bool(measures) and record.id not in kept
+        if not measures or any(record.id in self._scores_of(one) for one in measures):
+            return False
+        return all(run != record.id for run, *_ in self.on_other_examples)
 
     def examples(self, target: Target) -> int:
         """How many examples its tasks have together."""
@@ -218,16 +220,24 @@ class Significance:
         """
         key = (row.key, target)
         if key not in self._by_row:
-            by_task = [self._scores_of(one) for one in target.measures]
-            whole = [
-                record for record in row.finished if all(record.id in scored for scored in by_task)
-            ]
-            scores = [
-                float(np.mean([scored[record.id].value for scored in by_task])) for record in whole
-            ]
-            runs = Runs([r.seed for r in whole], np.array(scores), tuple(r.id for r in whole))
-            self._by_row[key] = runs if whole else None
+            self._by_row[key] = self._find_runs(row, target)
         return self._by_row[key]
+
+    def _find_runs(self, row: ResultRow, target: Target) -> Runs | None:
+        by_task = [self._scores_of(one) for one in target.measures]
+        seeds = []
+        means = []
+        ids = []
+        for record in row.finished:
+            if not all(record.id in scored for scored in by_task):
+                continue
+            scores = [scored[record.id].value for scored in by_task]
+            seeds.append(record.seed)
+            means.append(float(np.mean(scores)))
+            ids.append(record.id)
+        if not ids:
+            return None
+        return Runs(seeds, np.array(means), tuple(ids))
 
     def of_two(self, a: ResultRow, b: ResultRow) -> Significance:
         """The same of two rows alone, whose spreads over seeds borrow nothing from other rows."""
@@ -258,56 +268,86 @@ class Significance:
         that enters it.
         """
         runs = self.by_seed(row, target)
-        return (
-            runs is not None
-            and (len(runs.ids) >= FEWEST_SEEDS or not row.is_random)
-            and not self.unknown(target)
-        )
+        if runs is None or self.unknown(target):
+            return False
+        return len(runs.ids) >= FEWEST_SEEDS or not row.is_random
 
     def control(self, row: ResultRow, target: Target) -> bool:
         """Whether the row is random: nothing is learnt, and yet its seeds differ. Such a row is no
         contender.
         """
         runs = self.by_seed(row, target)
-        return not row.is_trained and runs is not None and bool(np.ptp(runs.scores) > 0)
+        if row.is_trained or runs is None:
+            return False
+        return bool(np.ptp(runs.scores) > 0)
 
     def _rows(self, target: Target) -> tuple[Rows, dict[Key, int]]:
         """All rows with the target's tasks, those of the same runs once, and the place of each row
         among them.
         """
         if target not in self._known:
-            found = [
-                (row, runs)
-                for row in self.results.rows
-                if (runs := self.by_seed(row, target)) is not None
-            ]
-            distinct = list({runs.ids: (row, runs) for row, runs in reversed(found)}.values())[::-1]
-            order = {runs.ids: place for place, (_, runs) in enumerate(distinct)}
-            means = np.array([float(runs.scores.mean()) for _, runs in distinct])
-            seeds, freedom = self._seeds(distinct, target)
-            influences = [self.influences(runs, target) for _, runs in distinct]
-            tasks = [
-                ([of_row[number] for of_row in influences], self.texts(one))
-                for number, one in enumerate(target.measures)
-            ]
-            counts = np.array([len(runs.ids) for _, runs in distinct])
-            moderated = self._estimate_spreads is moderate  # others take a floor from all rows
-            own_seeds = np.where((counts >= ALONE) & moderated, counts, 0.0)
-            own_seeds[seeds == 0] = np.inf
-            examples = chance(tasks)
-            # Where seeds are not judged, their interaction with examples is held by nothing else.
-            held = np.where(seeds > 0, examples.interaction, 0.0)
-            rows = Rows(means, seeds, freedom, replace(examples, interaction=held), own_seeds)
-            self._known[target] = rows, {row.key: order[runs.ids] for row, runs in found}
+            self._known[target] = self._estimate_rows(target)
         return self._known[target]
+
+    def _estimate_rows(self, target: Target) -> tuple[Rows, dict[Key, int]]:
+        distinct, places = self._distinct_rows(target)
+        means = []
+        counts = []
+        influences = []
+        for _, runs in distinct:
+            means.append(float(runs.scores.mean()))
+            counts.append(len(runs.ids))
+            influences.append(self.influences(runs, target))
+
+        seeds, freedom = self._seeds(distinct, target)
+        own_seeds = np.zeros(len(distinct))
+        if self._estimate_spreads is moderate:  # others take a floor from all rows
+            own_seeds = np.where(np.array(counts) >= ALONE, counts, 0.0)
+        own_seeds[seeds == 0] = np.inf
+
+        tasks = []
+        for number, measure in enumerate(target.measures):
+            of_task = [of_row[number] for of_row in influences]
+            tasks.append((of_task, self.texts(measure)))
+        examples = chance(tasks)
+        # Where seeds are not judged, their interaction with examples is held by nothing else.
+        held = np.where(seeds > 0, examples.interaction, 0.0)
+        rows = Rows(
+            np.array(means),
+            seeds,
+            freedom,
+            replace(examples, interaction=held),
+            own_seeds,
+        )
+        return rows, places
+
+    def _distinct_rows(
+        self,
+        target: Target,
+    ) -> tuple[list[tuple[ResultRow, Runs]], dict[Key, int]]:
+        """Return the rows with the target's tasks, one of those that are the same runs, where the last
+        of them is; and the place of each row among them.
+        """
+        found: dict[tuple[str, ...], tuple[ResultRow, Runs]] = {}
+        ids_of: dict[Key, tuple[str, ...]] = {}
+        for row in self.results.rows:
+            runs = self.by_seed(row, target)
+            if runs is not None:
+                first = found.pop(runs.ids, (row, runs))
+                found[runs.ids] = first
+                ids_of[row.key] = runs.ids
+        order = {ids: place for place, ids in enumerate(found)}
+        places = {key: order[ids] for key, ids in ids_of.items()}
+        return list(found.values()), places
 
     def influences(self, runs: Runs, target: Target) -> list[Floats]:
         """Of each task's examples on the mean over the tasks, (seeds, n)."""
-        return [
-            np.stack([self._scores_of(one)[run].influence for run in runs.ids])
-            / len(target.measures)
-            for one in target.measures
-        ]
+        found = []
+        for measure in target.measures:
+            scored = self._scores_of(measure)
+            of_task = np.stack([scored[run].influence for run in runs.ids])
+            found.append(of_task / len(target.measures))
+        return found
 
     def _seeds(
         self, rows: Sequence[tuple[ResultRow, Runs]], target: Target
@@ -326,11 +366,15 @@ class Significance:
 
         least = self._rounding_variance(target)
         for places in pools.values():
-            scores = [rows[place][1].scores for place in places]
-            counts = np.array([len(values) for values in scores])
-            own = np.array([max(float(values.var(ddof=1)), least) for values in scores])
-            of_run, freedom[places] = self._estimate_spreads(own, counts)
+            own = []
+            counts = []
+            for place in places:
+                _, runs = rows[place]
+                own.append(max(float(runs.scores.var(ddof=1)), least))
+                counts.append(len(runs.scores))
+            of_run, of_row = self._estimate_spreads(np.array(own), np.array(counts))
             variance[places] = of_run / counts
+            freedom[places] = of_row
         return variance, freedom
 
     def _rounding_variance(self, target: Target) -> float:
@@ -378,13 +422,12 @@ class Significance:
         runs = self.by_seed(row, target)
         if runs is None:
             return None
-        moved = zip(
-            self.influences(runs, target),
-            (self.texts(one) for one in target.measures),
-            strict=True,
-        )
-        of_each = chance([(list(influences), texts) for influences, texts in moved])
-        return float(np.mean([of_each.of(place) for place in range(len(runs.ids))]))
+        tasks = []
+        for measure, influences in zip(target.measures, self.influences(runs, target), strict=True):
+            tasks.append((list(influences), self.texts(measure)))
+        of_each = chance(tasks)
+        variances = [of_each.of(place) for place in range(len(runs.ids))]
+        return float(np.mean(variances))
 
     def standard_error(self, row: ResultRow, target: Target) -> float | None:
         """Of a row's mean, over seeds and examples; over examples alone with one or two seeds. None
@@ -393,7 +436,9 @@ class Significance:
         if self.by_seed(row, target) is None:
             return None
         rows, places = self._rows(target)
-        return float(np.sqrt(rows.seeds[places[row.key]] + rows.examples.of(places[row.key])))
+        place = places[row.key]
+        variance = rows.seeds[place] + rows.examples.of(place)
+        return float(np.sqrt(variance))
 
     def differences(
         self,
@@ -417,10 +462,14 @@ class Significance:
         courses: list[list[Estimate]] = [[] for _ in pairs]
         for then in self._earlier:
             known = {row.key: row for row in then.results.rows}
-            there = [n for n, (a, b) in enumerate(pairs) if a.key in known and b.key in known]
-            pairs_then = [(known[pairs[n][0].key], known[pairs[n][1].key]) for n in there]
+            numbers = []
+            pairs_then = []
+            for number, (a, b) in enumerate(pairs):
+                if a.key in known and b.key in known:
+                    numbers.append(number)
+                    pairs_then.append((known[a.key], known[b.key]))
             found = then._at_this_analysis(pairs_then, target, family, explore=explore)
-            for number, difference in zip(there, found, strict=True):
+            for number, difference in zip(numbers, found, strict=True):
                 if difference is not None and difference.judged:
                     courses[number].append(difference.estimate)
 
@@ -477,8 +526,10 @@ class Significance:
         examples.
         """
         rows, places = self._rows(target)
-        i, j = places[a.key], places[b.key]
-        return float(rows.seeds[i]), float(rows.seeds[j]), float(rows.examples.between(i, j))
+        i = places[a.key]
+        j = places[b.key]
+        examples = float(rows.examples.between(i, j))
+        return float(rows.seeds[i]), float(rows.seeds[j]), examples
 
     def half_width_at_the_end(
         self, pair: tuple[ResultRow, ResultRow], rows: Sequence[ResultRow], target: Target
@@ -493,30 +544,33 @@ class Significance:
         freedom = now.freedom.copy()
         assert now.own_seeds is not None
         own_seeds = now.own_seeds.copy()
+        most = analyses.most
         for row in pair:
             place = places[row.key]
             runs = self.by_seed(row, target)
             assert runs is not None
             count = len(runs.ids)
-            if seeds[place] == 0 or count >= analyses.most:
+            if seeds[place] == 0 or count >= most:
                 continue
-            seeds[place] *= count / analyses.most
-            freedom[place] += analyses.most - count
-            if analyses.most >= ALONE:
-                freedom[place] = analyses.most - 1
-                own_seeds[place] = analyses.most
+            seeds[place] *= count / most
+            freedom[place] += most - count
+            if most >= ALONE:
+                freedom[place] = most - 1
+                own_seeds[place] = most
+        at_the_end = replace(now, seeds=seeds, freedom=freedom, own_seeds=own_seeds)
 
         distinct = list(dict.fromkeys(places[row.key] for row in rows))
-        last = analyses.most - analyses.first + 1
-        share = share_of_analysis(last, analyses.first, analyses.most)
+        pairs = all_pairs(len(distinct))
+        last = most - analyses.first + 1
+        share = share_of_analysis(last, analyses.first, most)
         found = judge(
-            replace(now, seeds=seeds, freedom=freedom, own_seeds=own_seeds).of(distinct),
-            all_pairs(len(distinct)),
+            at_the_end.of(distinct),
+            pairs,
             level=ALPHA * share,
             explore=len(distinct) >= EXPLORED,
         )
         both = {distinct.index(places[row.key]) for row in pair}
-        of_pair = [set(one) for one in all_pairs(len(distinct)).tolist()].index(both)
+        of_pair = [set(one) for one in pairs.tolist()].index(both)
         return (found[of_pair].high - found[of_pair].low) / 2
 
     def may_be_best(self, rows: Sequence[ResultRow], target: Target) -> dict[Key, bool]:
@@ -526,18 +580,19 @@ class Significance:
         found: dict[Key, bool] = {}
         for analysis in (*self._earlier, self):
             there = {row.key: row for row in analysis.results.rows}
-            judged = [
-                row.key
-                for row in rows
-                if row.key in there and analysis.judged(there[row.key], target)
-            ]
+            judged = []
+            for row in rows:
+                if row.key in there and analysis.judged(there[row.key], target):
+                    judged.append(row.key)
             if not judged:
                 continue
             every, places = analysis._rows(target)
             distinct = list(dict.fromkeys(places[key] for key in judged))
             p = dict(zip(distinct, may_be_best(every.of(distinct)), strict=True))
+            level = ALPHA * analysis._share
             for key in judged:
-                found[key] = found.get(key, True) and bool(p[places[key]] > ALPHA * analysis._share)
+                may_be = bool(p[places[key]] > level)
+                found[key] = found.get(key, True) and may_be
         return found
 
 
@@ -580,7 +635,10 @@ def combine_analyses(estimates: Sequence[Estimate]) -> Estimate:
         estimates: of each analysis, its interval at its share of 0.05 and its p divided by that
             share.
     """
-    value = estimates[-1].value
-    low, high = max(e.low for e in estimates), min(e.high for e in estimates)
-    p = min(e.p for e in estimates if e.value * value > 0 or e is estimates[-1])
+    last = estimates[-1]
+    value = last.value
+    low = max(e.low for e in estimates)
+    high = min(e.high for e in estimates)
+    of_same_sign = [e.p for e in estimates if e.value * value > 0]
+    p = min([last.p, *of_same_sign])
     return Estimate(value, min(low, value), max(high, value), p)

@@ -126,7 +126,9 @@ def moderate(variances: Floats, seeds: Floats) -> tuple[Floats, Floats]:
     borrowed = np.minimum(prior, total - own_freedom) * surplus
 
     few = own_freedom + 1 < ALONE
-    return np.where(few, moderated, own), own_freedom + np.where(few, borrowed, 0.0)
+    variance = np.where(few, moderated, own)
+    freedom = own_freedom + np.where(few, borrowed, 0.0)
+    return variance, freedom
 
 
 def _prior_freedom(own: Floats, freedom: Floats, pooled: Floats) -> Floats:
@@ -136,9 +138,11 @@ def _prior_freedom(own: Floats, freedom: Floats, pooled: Floats) -> Floats:
     least = chdtri(freedom, 1 - _LOW) / freedom
     chance = [_log_moments(float(count)) for count in freedom]
     expected, variance = np.array(chance).T
-    logs = np.log(np.maximum(np.maximum(own, least * pooled), _TINY)) - expected
+    counted = np.maximum(own, least * pooled)
+    logs = np.log(np.maximum(counted, _TINY)) - expected
     spread = logs.var(axis=-1, ddof=1, keepdims=True) - variance.mean()
-    return np.where(spread > 1e-6, 2 * _inverse_trigamma(np.maximum(spread, 1e-6)), np.inf)
+    prior = 2 * _inverse_trigamma(np.maximum(spread, 1e-6))
+    return np.where(spread > 1e-6, prior, np.inf)
 
 
 @cache
@@ -165,7 +169,8 @@ def keep_own_freedom(variances: Floats, seeds: Floats) -> tuple[Floats, Floats]:
     """
     own = np.asarray(variances, dtype=np.float64)
     freedom = np.broadcast_to(np.asarray(seeds, dtype=np.float64) - 1, own.shape)
-    pooled = (own * freedom).sum(axis=-1, keepdims=True) / freedom.sum(axis=-1, keepdims=True)
+    squares = (own * freedom).sum(axis=-1, keepdims=True)
+    pooled = squares / freedom.sum(axis=-1, keepdims=True)
     few = freedom + 1 < ALONE
     return np.where(few, np.maximum(own, pooled), own), freedom
 
@@ -199,13 +204,17 @@ def judge(
             false ones among those that are found.
     """
     value, error, freedom = _differences(rows, pairs)
-    t, m = np.abs(_ratio(value, error)), len(pairs)
+    t = np.abs(_ratio(value, error))
+    m = len(pairs)
     if explore:
         p = explored_p_values(rows, pairs)
         found = max(int((p <= level).sum()), 1)
-        half = -error * stdtrit(freedom, level * found / m / 2)
+        level_of_each = level * found / m
+        half = -error * stdtrit(freedom, level_of_each / 2)
     else:
-        top = largest(draw(rows), rows, pairs) if m > 1 else None
+        top = None
+        if m > 1:
+            top = largest(draw(rows), rows, pairs)
         p = _exceeds(top, t, freedom, m)
         half = error * critical_values(top, freedom, level, m)
     columns = (value, value - half, value + half, p)
@@ -217,7 +226,9 @@ def explored_p_values(rows: Rows, pairs: Pairs) -> Floats:
     from scipy.stats import false_discovery_control
 
     value, error, freedom = _differences(rows, pairs)
-    return np.asarray(false_discovery_control(2 * stdtr(freedom, -np.abs(_ratio(value, error)))))
+    t = np.abs(_ratio(value, error))
+    two_sided = 2 * stdtr(freedom, -t)
+    return np.asarray(false_discovery_control(two_sided))
 
 
 def family_p_values(rows: Rows, pairs: Pairs, z: Floats, sides: int = 2) -> Floats:
@@ -225,9 +236,16 @@ def family_p_values(rows: Rows, pairs: Pairs, z: Floats, sides: int = 2) -> Floa
     better".
     """
     value, error, freedom = _differences(rows, pairs)
-    t = _ratio(value, error)
-    t = np.abs(t) if sides == 2 else np.maximum(t, 0)
-    return _exceeds(largest(z, rows, pairs, sides), t, freedom, len(pairs), sides)
+    t = _take_sides(_ratio(value, error), sides)
+    top = largest(z, rows, pairs, sides)
+    return _exceeds(top, t, freedom, len(pairs), sides)
+
+
+def _take_sides(t: Floats, sides: int) -> Floats:
+    """Return |t|; with one side t where it is above 0, else 0."""
+    if sides == 2:
+        return np.abs(t)
+    return np.maximum(t, 0)
 
 
 def may_be_best(rows: Rows) -> Floats:
@@ -238,10 +256,12 @@ def may_be_best(rows: Rows) -> Floats:
     Statistics 9, 1981).
     """
     k = len(rows.means)
-    found, z = np.ones(k), draw(rows, DRAWS // 4)
+    found = np.ones(k)
+    z = draw(rows, DRAWS // 4)
     for row in range(k):
         if rows.means[row] < rows.means.max():
-            found[row] = family_p_values(rows, others_against(row, k), z, sides=1).min()
+            pairs = others_against(row, k)
+            found[row] = family_p_values(rows, pairs, z, sides=1).min()
     return found
 
 
@@ -253,9 +273,12 @@ def others_against(row: int, rows: int) -> Pairs:
 def _differences(rows: Rows, pairs: Pairs) -> tuple[Floats, Floats, Floats]:
     """Value, standard error and degrees of freedom (m,) of each."""
     i, j = pairs.T
-    parts = np.stack([rows.seeds[i], rows.seeds[j], rows.examples.between(i, j)])
+    examples = rows.examples.between(i, j)
+    parts = np.stack([rows.seeds[i], rows.seeds[j], examples])
     error = np.sqrt(parts.sum(axis=0))
-    of_each = np.stack([rows.freedom[i], rows.freedom[j], rows.examples.freedom_between(i, j)])
+
+    freedom_of_examples = rows.examples.freedom_between(i, j)
+    of_each = np.stack([rows.freedom[i], rows.freedom[j], freedom_of_examples])
     freedom = combine_freedom(parts, of_each)
     if rows.own_seeds is not None:
         independent = combine_freedom(parts, of_each, independent=True)
@@ -291,16 +314,20 @@ def combine_freedom(
             (`fewest_for_welch`): Satterthwaite's freedom, which makes a difference Welch's t.
     """
     total = parts.sum(axis=0) + known
-    share = parts / np.maximum(total, _TINY)
-    weights = share**2 if independent else share
+    weights = parts / np.maximum(total, _TINY)
+    if independent:
+        weights = weights**2
     unknown = (weights / freedom).sum(axis=0)
-    return np.asarray(np.clip(1 / np.maximum(unknown, _TINY), 1.0, _CERTAIN))
+    combined = 1 / np.maximum(unknown, _TINY)
+    return np.asarray(np.clip(combined, 1.0, _CERTAIN))
 
 
 def _ratio(value: Floats, error: Floats) -> Floats:
-    same = error < _NOTHING
-    certain = np.where(np.abs(value) < _NOTHING, 0.0, np.copysign(np.inf, value))
-    return np.asarray(np.where(same, certain, value / np.maximum(error, _NOTHING)))
+    """Return t: infinite for a difference without error, 0 between two rows of the same runs."""
+    equal = np.abs(value) < _NOTHING
+    certain = np.where(equal, 0.0, np.copysign(np.inf, value))
+    uncertain = value / np.maximum(error, _NOTHING)
+    return np.asarray(np.where(error < _NOTHING, certain, uncertain))
 
 
 @dataclass(frozen=True)
@@ -319,24 +346,34 @@ def draw(rows: Rows, draws: int = DRAWS) -> Floats:
     generator = np.random.default_rng(0)
     values, vectors = np.linalg.eigh(rows.examples.wider)
     root = vectors * np.sqrt(np.maximum(values, 0))
-    seeds, examples = generator.standard_normal((2, draws, len(rows.means)))
-    return np.asarray(seeds * np.sqrt(rows.seeds) + examples @ root.T)
+    shape = (2, draws, len(rows.means))
+    seeds, examples = generator.standard_normal(shape)
+    by_seeds = seeds * np.sqrt(rows.seeds)
+    by_examples = examples @ root.T
+    return np.asarray(by_seeds + by_examples)
 
 
 def largest(z: Floats, rows: Rows, pairs: Pairs, sides: int = 2) -> Largest:
     """Of the pairs' differences in errors that were drawn, so with the correlations that they have."""
     wide = rows.examples.wider
     i, j = pairs.T
-    error = np.sqrt(
-        rows.seeds[i] + rows.seeds[j] + np.maximum(wide[i, i] + wide[j, j] - 2 * wide[i, j], 0)
-    )
-    t = (z[:, i] - z[:, j]) / np.where(error < _NOTHING, np.inf, error)
-    top = np.sort((np.abs(t) if sides == 2 else np.maximum(t, 0)).max(axis=1))[::-1]
-    tenth = len(top) // 10  # finely where they are large
-    parts = [*np.array_split(top[:tenth], _POINTS), *np.array_split(top[tenth:], _POINTS)]
-    return Largest(
-        np.array([p.mean() for p in parts]), np.array([len(p) for p in parts]) / len(top), len(top)
-    )
+    by_examples = wide[i, i] + wide[j, j] - 2 * wide[i, j]
+    variance = rows.seeds[i] + rows.seeds[j] + np.maximum(by_examples, 0)
+    error = np.sqrt(variance)
+    error[error < _NOTHING] = np.inf
+    t = _take_sides((z[:, i] - z[:, j]) / error, sides)
+
+    falling = np.sort(t.max(axis=1))[::-1]
+    draws = len(falling)
+    tenth = draws // 10  # finely where they are large
+    upper = np.array_split(falling[:tenth], _POINTS)
+    lower = np.array_split(falling[tenth:], _POINTS)
+    points = []
+    counts = []
+    for part in (*upper, *lower):
+        points.append(part.mean())
+        counts.append(len(part))
+    return Largest(np.array(points), np.array(counts) / draws, draws)
 
 
 def _exceeds(
@@ -355,18 +392,24 @@ def _exceeds(
     bound = np.minimum(m * single, 1.0)
     if top is None:
         return np.asarray(bound)
+
+    column = freedom[:, None]
     ratio = top.points / np.maximum(t, 1e-12)[:, None]
-    drawn = chdtr(freedom[:, None], freedom[:, None] * ratio**2) @ top.weights
-    return np.asarray(np.minimum(bound, np.maximum(np.maximum(drawn, single), 10 / top.draws)))
+    of_points = chdtr(column, column * ratio**2)
+    drawn = np.maximum(of_points @ top.weights, single)
+    resolved = np.maximum(drawn, 10 / top.draws)
+    return np.asarray(np.minimum(bound, resolved))
 
 
 def critical_values(top: Largest | None, freedom: Floats, level: float, m: int) -> Floats:
     """The t that is exceeded with probability `level`, by bisection."""
-    low, high = np.full(len(freedom), 0.1), np.full(len(freedom), 1e4)
+    low = np.full(len(freedom), 0.1)
+    high = np.full(len(freedom), 1e4)
     for _ in range(40):
         middle = np.sqrt(low * high)
         above = _exceeds(top, middle, freedom, m) > level
-        low, high = np.where(above, middle, low), np.where(above, high, middle)
+        low = np.where(above, middle, low)
+        high = np.where(above, high, middle)
     return high
 
 
@@ -382,8 +425,8 @@ def mean_over_seeds(by_seed: Floats, examples: float, examples_freedom: float = 
         examples_freedom: degrees of freedom of that; infinite where it is known.
     """
     mean = float(np.mean(by_seed))
-    seeds = _variance_by_seeds(by_seed)
-    half = _critical_of_mean(by_seed, examples, examples_freedom) * (seeds + examples) ** 0.5
+    error = (_variance_by_seeds(by_seed) + examples) ** 0.5
+    half = _critical_of_mean(by_seed, examples, examples_freedom) * error
     return Interval(mean, mean - half, mean + half)
 
 
@@ -401,15 +444,21 @@ def mean_of_shares(by_seed: Floats, examples: float, counts: Sequence[int]) -> I
     """
     mean = float(np.mean(by_seed))
     seeds = _variance_by_seeds(by_seed)
-    number = len(counts) ** 2 / float(np.sum(1 / np.asarray(counts)))  # as if of one task
+    sizes = np.asarray(counts)
+    number = len(counts) ** 2 / float(np.sum(1 / sizes))  # as if of one task
     wrong = number * mean * (1 - mean)
     per_example = (examples * number**2 + 0.5) / (wrong + 0.5) / number
 
-    critical = _critical_of_mean(by_seed, examples, float(np.sum(counts)) - len(counts))
+    freedom = float(np.sum(counts)) - len(counts)
+    critical = _critical_of_mean(by_seed, examples, freedom)
     added = critical**2 * per_example  # some four answers of which half are right, as a share
     middle = (mean + added / 2) / (1 + added)
-    half = critical * (seeds + per_example * middle * (1 - middle) / (1 + added)) ** 0.5
-    return Interval(mean, max(min(middle - half, mean), 0.0), min(max(middle + half, mean), 1.0))
+    by_examples = per_example * middle * (1 - middle) / (1 + added)
+    half = critical * (seeds + by_examples) ** 0.5
+
+    low = min(middle - half, mean)
+    high = max(middle + half, mean)
+    return Interval(mean, max(low, 0.0), min(high, 1.0))
 
 
 def _variance_by_seeds(by_seed: Floats) -> float:

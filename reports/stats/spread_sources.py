@@ -12,7 +12,7 @@ variance of runs in which all differ; in the words of sensitivity analysis they 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,18 +95,23 @@ def share_of(part: SpreadSource, whole: SpreadSource) -> Interval | None:
     """
     from scipy.special import stdtrit
 
-    ours, theirs = (dict(zip(source.seeds, source.scores, strict=True)) for source in (part, whole))
+    ours = dict(zip(part.seeds, part.scores, strict=True))
+    theirs = dict(zip(whole.seeds, whole.scores, strict=True))
     common = [seed for seed in ours if seed in theirs]
     if len(common) < FEWEST:
         return None
-    x, y = (np.array([scores[seed] for seed in common]) for scores in (ours, theirs))
+    x = np.array([ours[seed] for seed in common])
+    y = np.array([theirs[seed] for seed in common])
     if np.ptp(y) == 0:
         return None
     if np.ptp(x) == 0:
         return Interval(0.0, 0.0, 0.0)
-    ratio, freedom = float(x.var() / y.var()), len(common) - 2
+
+    ratio = float(x.var() / y.var())
+    correlation = float(np.corrcoef(x, y)[0, 1])
+    freedom = len(common) - 2
     t = float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
-    k = 1 + 2 * (1 - min(float(np.corrcoef(x, y)[0, 1]) ** 2, 1.0)) * t * t / freedom
+    k = 1 + 2 * (1 - min(correlation**2, 1.0)) * t * t / freedom
     wide = k + math.sqrt(k * k - 1)
     return Interval(ratio, ratio / wide, ratio * wide)
 
@@ -126,38 +131,58 @@ class Decomposition:
 
     @property
     def sources(self) -> list[SpreadSource]:
-        return [source for source in (self.whole, *self.parts, self.pairs) if source is not None]
+        every = (self.whole, *self.parts, self.pairs)
+        return [source for source in every if source is not None]
 
 
 def decomposition(
     row: ResultRow, significance: Significance, target: Target
 ) -> Decomposition | None:
     """Of one row by a target; None where no two runs differ in some streams alone."""
-    plain = {
-        record.seed: record for record in row.runs if not isinstance(record.random_seed, PartSeed)
-    }
-    groups: dict[tuple[int, tuple[Stream, ...]], list[Run]] = {}
-    for record in row.partial_seed_runs:
-        seed = record.random_seed
-        assert isinstance(seed, PartSeed)
-        first = [plain[seed.held]] if seed.held in plain else []
-        groups.setdefault((seed.held, seed.vary), first).append(record)
-    largest: dict[tuple[Stream, ...], list[Run]] = {}
-    for (_, streams), records in groups.items():
-        largest[streams] = max(largest.get(streams, []), records, key=len)
-    ordered = sorted(largest, key=lambda streams: (len(streams), *map(STREAMS.index, streams)))
-    found = [_streams(streams, largest[streams], target) for streams in ordered]
-    parts = tuple(source for source in found if source is not None)
+    plain = {}
+    for record in row.runs:
+        if not isinstance(record.random_seed, PartSeed):
+            plain[record.seed] = record
+
+    largest = _largest_groups(row, plain)
+    parts = []
+    for streams in sorted(largest, key=_order_of_streams):
+        source = _estimate_streams(streams, largest[streams], target)
+        if source is not None:
+            parts.append(source)
     if not parts:
         return None
     varied = {source.streams[0] for source in parts if len(source.streams) == 1}
     return Decomposition(
         row,
-        _streams(STREAMS, list(plain.values()), target),
-        parts,
-        _pairs(row, significance, target),
+        _estimate_streams(STREAMS, list(plain.values()), target),
+        tuple(parts),
+        _estimate_pairs(row, significance, target),
         tuple(stream for stream in STREAMS if stream not in varied),
     )
+
+
+def _largest_groups(
+    row: ResultRow,
+    plain: Mapping[int, Run],
+) -> dict[tuple[Stream, ...], list[Run]]:
+    """Streams -> the most runs in which they alone vary, with the run that has no such seed."""
+    groups: dict[tuple[int, tuple[Stream, ...]], list[Run]] = {}
+    for record in row.partial_seed_runs:
+        seed = record.random_seed
+        assert isinstance(seed, PartSeed)
+        key = (seed.held, seed.vary)
+        if key not in groups:
+            groups[key] = [plain[seed.held]] if seed.held in plain else []
+        groups[key].append(record)
+    largest: dict[tuple[Stream, ...], list[Run]] = {}
+    for (_, streams), records in groups.items():
+        largest[streams] = max(largest.get(streams, []), records, key=len)
+    return largest
+
+
+def _order_of_streams(streams: tuple[Stream, ...]) -> tuple[int, ...]:
+    return len(streams), *map(STREAMS.index, streams)
 
 
 def decompositions(comparison: Results, significance: Significance) -> list[Decomposition]:
@@ -165,48 +190,74 @@ def decompositions(comparison: Results, significance: Significance) -> list[Deco
     target = significance.first
     if target is None:
         return []
-    return [
-        d
-        for row in comparison.rows
-        if row.partial_seed_runs and (d := decomposition(row, significance, target)) is not None
-    ]
+    found = []
+    for row in comparison.rows:
+        if row.partial_seed_runs:
+            sources = decomposition(row, significance, target)
+            if sources is not None:
+                found.append(sources)
+    return found
 
 
-def _streams(
+def _estimate_streams(
     streams: tuple[Stream, ...], records: Sequence[Run], target: Target
 ) -> SpreadSource | None:
+    """Return what some streams bring, from the runs in which they vary; None for fewer than two."""
     scores = _scores(records, target)
     if len(scores) < 2:
         return None
     values = np.array(list(scores.values()))
-    name = ALL if streams == STREAMS else " and ".join(NAMES[stream] for stream in streams)
-    variance = float(values.var(ddof=1)) if np.ptp(values) > 0 else 0.0
+    variance = 0.0
+    if np.ptp(values) > 0:
+        variance = float(values.var(ddof=1))
+    if streams == STREAMS:
+        name = ALL
+    else:
+        name = " and ".join(NAMES[stream] for stream in streams)
     seeds = {record.id: record.seed for record in records}
-    own = tuple(seeds[run] for run in scores)
     return SpreadSource(
-        name, streams, tuple(values.tolist()), variance, len(values) - 1.0, tuple(scores), own
+        name,
+        streams,
+        tuple(values.tolist()),
+        variance,
+        len(values) - 1.0,
+        tuple(scores),
+        tuple(seeds[run] for run in scores),
     )
 
 
 def _scores(records: Sequence[Run], target: Target) -> dict[str, float]:
     """Run -> its mean over the target's tasks in points, of finished runs that have them all."""
-    by_run = {
-        record.id: [value for one in target.measures if (value := one.value(record)) is not None]
-        for record in records
-        if record.status == "finished"
-    }
-    return {
-        run: 100 * float(np.mean(v)) for run, v in by_run.items() if len(v) == len(target.measures)
-    }
+    found = {}
+    for record in records:
+        if record.status != "finished":
+            continue
+        values = [one.value(record) for one in target.measures]
+        known = [value for value in values if value is not None]
+        if len(known) == len(values):
+            found[record.id] = 100 * float(np.mean(known))
+    return found
 
 
-def _pairs(row: ResultRow, significance: Significance, target: Target) -> SpreadSource | None:
-    """What one run's score varies by when the pairs are redrawn."""
-    found, variance = significance.by_seed(row, target), significance.run_variance(row, target)
+def _estimate_pairs(
+    row: ResultRow,
+    significance: Significance,
+    target: Target,
+) -> SpreadSource | None:
+    """Return what one run's score varies by when the pairs are redrawn."""
+    found = significance.by_seed(row, target)
+    variance = significance.run_variance(row, target)
     if found is None or variance is None:
         return None
-    freedom = pairs_freedom(float(found.scores.mean()), variance, significance.examples(target))
-    return SpreadSource(PAIRS, (), (), 1e4 * variance, freedom, tuple(r.id for r in row.finished))
+    mean = float(found.scores.mean())
+    return SpreadSource(
+        PAIRS,
+        streams=(),
+        scores=(),
+        variance=1e4 * variance,
+        freedom=pairs_freedom(mean, variance, significance.examples(target)),
+        records=tuple(r.id for r in row.finished),
+    )
 
 
 def pairs_freedom(
@@ -225,4 +276,6 @@ def pairs_freedom(
     """
     r = min(abs(correlation), 0.95)
     slope = r / (1 + r * r / 2) - 4 * r / (1 - r * r)
-    return 2 / (1.2 * slope**2 * variance + 2 / max(pairs - 1, 1) + 2 / max(replicates - 1, 1))
+    by_pairs = 2 / max(pairs - 1, 1)
+    by_replicates = 2 / max(replicates - 1, 1)
+    return 2 / (1.2 * slope**2 * variance + by_pairs + by_replicates)

@@ -4,9 +4,10 @@ all pairs of rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations, product
 
 import numpy as np
 from scipy.special import ndtri
@@ -45,15 +46,19 @@ class Family:
 
 def starts(results: Results) -> Family:
     """Each trained row against the untrained row that it starts from."""
-    found = [(row, find_start(row, results.rows)[0]) for row in results.rows if not row.source]
-    pairs = tuple((row, base) for row, base in found if base is not None)
-    return Family(f"{_count(pairs, 'row')} against their untrained start", pairs)
+    pairs = []
+    for row in results.rows:
+        base, _ = find_start(row, results.rows)
+        if base is not None and not row.source:
+            pairs.append((row, base))
+    return Family(f"{_count(pairs, 'row')} against their untrained start", tuple(pairs))
 
 
 def own_against_others(results: Results) -> Family:
     """The comparison's own rows against those made elsewhere (`--against`)."""
     own = [row for row in results.rows if not (row.source or row.added)]
-    pairs = tuple((row, other) for row in own for other in results.rows if other.source)
+    others = [row for row in results.rows if row.source]
+    pairs = tuple(product(own, others))
     return Family(f"{_count(pairs, 'pair')} of an own row and one made elsewhere", pairs)
 
 
@@ -70,18 +75,23 @@ def planned_family(results: Results) -> Family:
     named = [*results.contrasts]
     if results.baseline:
         named += [(row.label, results.baseline) for row in results.rows if not row.added]
-    pairs = dict.fromkeys(
-        (a, b)
-        for first, second in dict.fromkeys(named)
-        for a in by_label.get(first, ())
-        for b in by_label.get(second, ())
-        if a.key != b.key and (a.base_model == b.base_model or len(by_label[second]) == 1)
-    )
+
+    pairs: dict[Pair, None] = {}
+    for first, second in dict.fromkeys(named):
+        others = by_label.get(second, [])
+        for a, b in product(by_label.get(first, []), others):
+            comparable = a.base_model == b.base_model or len(others) == 1
+            if a.key != b.key and comparable:
+                pairs[a, b] = None
+
     frozen = results.plan
-    apart = frozen is None or not frozen.deviates_by_choice
-    what = f"{_count(tuple(pairs), 'planned pair' if frozen is not None else 'named pair')}"
     if results.baseline and not results.contrasts:
-        what = f"{_count(tuple(pairs), 'row')} against the baseline {results.baseline}"
+        what = f"{_count(pairs, 'row')} against the baseline {results.baseline}"
+    elif frozen is None:
+        what = _count(pairs, "named pair")
+    else:
+        what = _count(pairs, "planned pair")
+    apart = frozen is None or not frozen.deviates_by_choice
     return Family(what, tuple(pairs), apart)
 
 
@@ -100,9 +110,9 @@ def plan_status(results: Results) -> str:
     frozen plan from which nothing differs.
     """
     frozen = results.plan
-    if frozen is None and replaces_model(results):
-        return IN_USE
     if frozen is None:
+        if replaces_model(results):
+            return IN_USE
         return "chosen in the experiment file, not frozen"
     if not frozen.deviations:
         return "as planned"
@@ -137,8 +147,10 @@ def _judge_among_all(
     return found
 
 
-def _count(items: Sequence[object], noun: str) -> str:
-    return f"{len(items)} {noun}{'' if len(items) == 1 else 's'}"
+def _count(items: Sized, noun: str) -> str:
+    if len(items) == 1:
+        return f"1 {noun}"
+    return f"{len(items)} {noun}s"
 
 
 class Ranking:
@@ -164,16 +176,24 @@ class Ranking:
         target: Target,
         also: Sequence[ResultRow] = (),
     ) -> None:
-        self.significance, self.target = significance, target
+        self.significance = significance
+        self.target = target
         known = [row for row in rows if significance.by_seed(row, target) is not None]
         known.sort(key=lambda row: -self.mean(row))
-        self.left_out = [row for row in known if row.added and row not in also]
-        scored = [row for row in known if row not in self.left_out]
-        judged = [row for row in scored if significance.judged(row, target)]
-        self.controls = [row for row in judged if significance.control(row, target)]
-        self.contenders = [row for row in judged if row not in self.controls]
+        self.left_out: list[ResultRow] = []
+        self.contenders: list[ResultRow] = []
+        self.controls: list[ResultRow] = []
+        self.unjudged: list[ResultRow] = []
+        for row in known:
+            if row.added and row not in also:
+                self.left_out.append(row)
+            elif not significance.judged(row, target):
+                self.unjudged.append(row)
+            elif significance.control(row, target):
+                self.controls.append(row)
+            else:
+                self.contenders.append(row)
         self.judged = self.contenders + self.controls
-        self.unjudged = [row for row in scored if row not in judged]
         self.rows = self.judged + self.unjudged
 
     def runs(self, row: ResultRow) -> Floats:
@@ -191,8 +211,12 @@ class Ranking:
         """All pairs of the contenders, in words."""
         count = len(self.contenders)
         pairs = count * (count - 1) // 2
-        name = "the only pair of rows" if pairs == 1 else f"all {pairs:,} pairs of {count} rows"
-        return f"{name} (false discovery rate)" if count >= EXPLORED else name
+        if pairs == 1:
+            return "the only pair of rows"
+        name = f"all {pairs:,} pairs of {count} rows"
+        if count >= EXPLORED:
+            return f"{name} (false discovery rate)"
+        return name
 
     @cached_property
     def differences(self) -> dict[tuple[int, int], Difference]:
@@ -201,29 +225,33 @@ class Ranking:
         Pairs of contenders are a family; those with each control are another one; rows with too few
         seeds are in none.
         """
-        k, n = len(self.contenders), len(self.rows)
+        k = len(self.contenders)
         families: dict[str, list[tuple[int, int]]] = {}
-        for i in range(n):
-            for j in range(i + 1, n):
-                control = self.rows[j if j >= k else i].label
-                name = (
-                    self.family
-                    if j < k
-                    else f"{_count(self.contenders, 'row')} against the control {control}"
-                )
-                families.setdefault(name, []).append((i, j))
+        for i, j in combinations(range(len(self.rows)), 2):
+            if j < k:
+                name = self.family
+            else:
+                control = self.rows[j].label
+                name = f"{_count(self.contenders, 'row')} against the control {control}"
+            families.setdefault(name, []).append((i, j))
+
         found: dict[tuple[int, int], Difference] = {}
         for name, places in families.items():
             explore = name == self.family and k >= EXPLORED
             pairs = [(self.rows[i], self.rows[j]) for i, j in places]
             each = self.significance.differences(pairs, self.target, name, explore=explore)
-            found |= {place: d for place, d in zip(places, each, strict=True) if d is not None}
+            for place, difference in zip(places, each, strict=True):
+                if difference is not None:
+                    found[place] = difference
         return found
 
     def difference(self, a: ResultRow, b: ResultRow) -> Difference:
         """Row `a` minus row `b`."""
-        i, j = self.rows.index(a), self.rows.index(b)
-        return self.differences[i, j] if i < j else self.differences[j, i].reversed
+        i = self.rows.index(a)
+        j = self.rows.index(b)
+        if i < j:
+            return self.differences[i, j]
+        return self.differences[j, i].reversed
 
     @cached_property
     def candidates(self) -> list[ResultRow]:
@@ -246,26 +274,27 @@ class Ranking:
         """
         if row not in self.judged or len(self.judged) < 2:
             return None
+        above = 0
+        below = 0
         place = self.judged.index(row)
-        above = below = 0
-        for (i, j), difference in self.differences.items():
-            if place not in (i, j) or max(i, j) >= len(self.judged) or difference.verdict == SAME:
-                continue
-            if (difference.verdict == BETTER) == (place == i):
+        for other in self.judged[:place] + self.judged[place + 1 :]:
+            verdict = self.difference(row, other).verdict
+            if verdict == BETTER:
                 below += 1
-            else:
+            elif verdict == WORSE:
                 above += 1
         return 1 + above, len(self.judged) - below
 
     def describe_order(self) -> str:
         """Say whether the order of the judged rows hangs on one task; "" where it cannot."""
         measures = self.target.measures
-        found = [
-            [self.significance.by_seed(row, alone(one)) for one in measures] for row in self.judged
-        ]
-        if any(runs is None for line in found for runs in line):
-            return ""
-        scores = np.array([[runs.scores.mean() for runs in line if runs] for line in found])
+        scores = np.empty((len(self.judged), len(measures)))
+        for line, row in zip(scores, self.judged, strict=True):
+            for place, measure in enumerate(measures):
+                runs = self.significance.by_seed(row, alone(measure))
+                if runs is None:
+                    return ""
+                line[place] = runs.scores.mean()
         labels = [row.label for row in self.judged]
         return describe_order(scores, labels, [one.task for one in measures])
 
@@ -277,7 +306,9 @@ class Ranking:
         Graphical Statistics 13, 2004).
         """
         count = len(self.judged)
-        groups = {frozenset(range(count))} if count else set()
+        groups: set[frozenset[int]] = set()
+        if count:
+            groups.add(frozenset(range(count)))
         for pair, difference in self.differences.items():
             if max(pair) >= count or difference.verdict == SAME:
                 continue
@@ -289,10 +320,12 @@ class Ranking:
 
     def describe_groups(self) -> list[str]:
         """The groups in words, best first: "1, 2, 4: SCD, SimCSE, whitening"."""
-        return [
-            f"{', '.join(str(place + 1) for place in group)}: {', '.join(self.rows[place].label for place in group)}"
-            for group in self.groups()
-        ]
+        texts = []
+        for group in self.groups():
+            numbers = ", ".join(str(place + 1) for place in group)
+            labels = ", ".join(self.rows[place].label for place in group)
+            texts.append(f"{numbers}: {labels}")
+        return texts
 
     def describe_left_out(self) -> str:
         """Return which rows of the tables are in no pair, in words; "" where all are in some."""
@@ -306,18 +339,25 @@ class Ranking:
         and the median one of their differences by the choice of examples, in points; None with
         fewer than two such rows.
         """
-        rows = [row for row in self.contenders if row.is_trained and np.ptp(self.runs(row)) > 0]
+        rows = []
+        counts = []
+        squares = 0.0
+        for row in self.contenders:
+            scores = self.runs(row)
+            if row.is_trained and np.ptp(scores) > 0:
+                rows.append(row)
+                counts.append(len(scores))
+                squares += float(scores.var(ddof=1)) * (len(scores) - 1)
         if len(rows) < 2:
             return None
-        runs = [self.runs(row) for row in rows]
-        freedom = sum(len(scores) - 1 for scores in runs)
-        variance = sum(float(scores.var(ddof=1)) * (len(scores) - 1) for scores in runs) / freedom
-        parts = [
-            self.significance.parts(a, b, self.target)[2]
-            for i, a in enumerate(rows)
-            for b in rows[i + 1 :]
-        ]
-        return min(map(len, runs)), 100 * variance**0.5, 100 * float(np.median(parts)) ** 0.5
+
+        by_examples = []
+        for a, b in combinations(rows, 2):
+            *_, examples = self.significance.parts(a, b, self.target)
+            by_examples.append(examples)
+        variance = squares / (sum(counts) - len(counts))
+        examples_variance = float(np.median(by_examples))
+        return min(counts), 100 * variance**0.5, 100 * examples_variance**0.5
 
     def detectable_of(self, a: ResultRow, b: ResultRow, estimate: Interval) -> float:
         """Return the true difference of two rows, in points, that is found in 80 % of comparisons
@@ -327,7 +367,8 @@ class Ranking:
             estimate: their difference, with its interval.
         """
         error = float(sum(self.significance.parts(a, b, self.target)) ** 0.5)
-        return 100 * ((estimate.high - estimate.low) / 2 + float(ndtri(CHANCE)) * error)
+        half = (estimate.high - estimate.low) / 2
+        return 100 * (half + float(ndtri(CHANCE)) * error)
 
     @cached_property
     def detectable(self) -> tuple[float, float] | None:
@@ -335,11 +376,14 @@ class Ranking:
         the pair of contenders that needs least, and of the one that needs most.
         """
         found = []
-        for (i, j), d in self.differences.items():
-            known = d.judged and d.estimate.low < d.estimate.high
-            if known and j < len(self.contenders):
-                found.append(self.detectable_of(self.rows[i], self.rows[j], d.estimate))
-        return (min(found), max(found)) if found else None
+        for (i, j), difference in self.differences.items():
+            estimate = difference.estimate
+            is_known = difference.judged and estimate.low < estimate.high
+            if is_known and j < len(self.contenders):
+                found.append(self.detectable_of(self.rows[i], self.rows[j], estimate))
+        if not found:
+            return None
+        return min(found), max(found)
 
 
 @dataclass(frozen=True)
@@ -356,20 +400,24 @@ class Question:
 
     def blocks(self) -> dict[str, Ranking]:
         """All rows by block; the only block has no name."""
-        blocks = self.results.blocks
-        return {name if len(blocks) > 1 else "": self.block(rows) for name, rows in blocks.items()}
+        found = {name: self.block(rows) for name, rows in self.results.blocks.items()}
+        if len(found) == 1:
+            return dict(zip([""], found.values(), strict=True))
+        return found
 
 
 def kind_of(difference: Difference, equivalence: float = EQUIVALENCE) -> str:
     """The verdict in words, with a region of practical equivalence in points."""
     if not difference.judged:
         return NOT_JUDGED
-    low, high = 100 * difference.estimate.low, 100 * difference.estimate.high
-    if -equivalence <= low and high <= equivalence:
+    estimate = difference.estimate
+    if -equivalence <= 100 * estimate.low and 100 * estimate.high <= equivalence:
         return ALIKE
-    if difference.estimate.p > ALPHA:
+    if estimate.p > ALPHA:
         return OPEN
-    return BETTER if difference.estimate.value > 0 else WORSE
+    if estimate.value > 0:
+        return BETTER
+    return WORSE
 
 
 def describe_lost_seeds(rows: Iterable[ResultRow]) -> str:
@@ -404,4 +452,6 @@ def describe_detectable(least: float, most: float = 0.0) -> str:
 
 def _points(least: float) -> str:
     """A difference that is found, as text: with two decimals where one would be nothing."""
-    return f"{least:.1f}" if least >= 0.1 else f"{max(least, 0.01):.2f}"
+    if least >= 0.1:
+        return f"{least:.1f}"
+    return f"{max(least, 0.01):.2f}"

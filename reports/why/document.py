@@ -11,7 +11,7 @@ from reports.document.table import EMPTY, Cell, Column, Table, TableRow, number,
 from reports.figures.style import COLOURS, GRID, INK, MUTED, finish, new, style
 from reports.stats.estimate import Interval
 from reports.stats.verdicts import ALIKE, OPEN
-from reports.why.explanation import Explanation, FactorShare
+from reports.why.explanation import Explanation, FactorShare, Interaction, Smallest
 
 _WIDTH = 4.6  # inches
 _LONGEST = 36  # characters of a name above its bar, beside the number on the right
@@ -33,7 +33,9 @@ def judge_share(found: Explanation, estimate: Interval) -> str:
     margin = found.equivalence / 100
     if -margin < estimate.low and estimate.high < margin:
         return ALIKE
-    return OPEN if estimate.low <= 0 <= estimate.high else ""
+    if estimate.low <= 0 <= estimate.high:
+        return OPEN
+    return ""
 
 
 def headline(found: Explanation) -> str:
@@ -41,12 +43,11 @@ def headline(found: Explanation) -> str:
     value = found.whole.value
     size = number_text(abs(100 * value), 2)
     side = "better" if value >= 0 else "worse"
-    known = judge_share(found, found.whole)
-    open_end = f" ({known})" if known else ""
-    return (
-        f"{found.a} is {size} points {side} than {found.b} on {found.target.title} "
-        f"{interval_text(found.whole)}{open_end}."
-    )
+    text = f"{found.a} is {size} points {side} than {found.b} on {found.target.title}"
+    text += f" {interval_text(found.whole)}"
+    if known := judge_share(found, found.whole):
+        text += f" ({known})"
+    return f"{text}."
 
 
 def answer_lines(found: Explanation, notes: Sequence[str] = ()) -> list[str]:
@@ -55,9 +56,10 @@ def answer_lines(found: Explanation, notes: Sequence[str] = ()) -> list[str]:
     width = max(map(len, names))
     lines = [f"{headline(found)} Of these points:"]
     for share in found.shares:
-        value, known = points(share.share.value), judge_share(found, share.share)
-        line = f"  {share.settings:{width}}  {value:>7} {interval_text(share.share)}  {known}"
-        lines.append(line.rstrip())
+        name = f"  {share.settings:{width}}"
+        value = f"{points(share.share.value):>7} {interval_text(share.share)}"
+        known = judge_share(found, share.share)
+        lines.append(f"{name}  {value}  {known}".rstrip())
     lines += [sentence for sentence in sentences(found) if sentence]
     return [*lines, *notes]
 
@@ -67,13 +69,19 @@ def sentences(found: Explanation) -> list[str]:
     return [
         _describe_smallest(found),
         _describe_interaction(found),
-        f"{found.runs} runs of {len(found.rows)} rows, {_count(found.seeds, 'seed')} each"
-        f"{_describe_orders(found)}{_describe_level(found)}.",
+        _describe_runs(found),
     ]
 
 
+def _describe_runs(found: Explanation) -> str:
+    seeds = _count(found.seeds, "seed")
+    text = f"{found.runs} runs of {len(found.rows)} rows, {seeds} each"
+    return f"{text}{_describe_orders(found)}{_describe_level(found)}."
+
+
 def _describe_smallest(found: Explanation) -> str:
-    smallest, margin = found.smallest, f"{found.equivalence:g}"
+    smallest = found.smallest
+    margin = f"{found.equivalence:g}"
     if not smallest.factors:
         return f"{found.b} is within {margin} points of {found.a} as it is."
     if smallest.gap is None:
@@ -107,36 +115,23 @@ def _describe_orders(found: Explanation) -> str:
 def _describe_level(found: Explanation) -> str:
     if found.level >= 0.05:
         return ""
+    confidence = f"{100 * (1 - found.level):.3g} %"
     return (
-        f"; this design was analysed before with fewer seeds, so the intervals are at "
-        f"{100 * (1 - found.level):.3g} %"
+        f"; this design was analysed before with fewer seeds, so the intervals are at {confidence}"
     )
 
 
 def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {noun}s"
 
 
 def as_data(found: Explanation) -> dict[str, Any]:
     """Return every number as plain values; differences in points."""
-    return {
-        "a": found.a,
-        "b": found.b,
-        "on": found.target.title,
-        "difference": _as_numbers(found.whole),
-        "p": found.whole.p,
-        "factors": [_share_as_data(share) for share in found.shares],
-        "interaction": None
-        if found.interaction is None
-        else {
-            "factors": [found.interaction.one, found.interaction.other],
-            **_as_numbers(found.interaction.estimate),
-        },
-        "smallest_change": {
-            "factors": list(found.smallest.factors),
-            "gap": None if found.smallest.gap is None else _as_numbers(found.smallest.gap),
-        },
-        "rows": [
+    rows = []
+    for row in found.rows:
+        rows.append(
             {
                 "row": row.label,
                 "factors": list(row.factors),
@@ -144,8 +139,17 @@ def as_data(found: Explanation) -> dict[str, Any]:
                 "sd": row.sd,
                 "runs": row.runs,
             }
-            for row in found.rows
-        ],
+        )
+    return {
+        "a": found.a,
+        "b": found.b,
+        "on": found.target.title,
+        "difference": _as_numbers(found.whole),
+        "p": found.whole.p,
+        "factors": [_share_as_data(share) for share in found.shares],
+        "interaction": _interaction_as_data(found.interaction),
+        "smallest_change": _smallest_as_data(found.smallest),
+        "rows": rows,
         "orders": found.orders,
         "seeds": found.seeds,
         "level": found.level,
@@ -159,9 +163,31 @@ def _share_as_data(share: FactorShare) -> dict[str, Any]:
         "settings": share.settings,
         **_as_numbers(share.share),
         "p": share.share.p,
-        "first": None if share.first is None else 100 * share.first,
-        "last": None if share.last is None else 100 * share.last,
+        "first": _as_points(share.first),
+        "last": _as_points(share.last),
     }
+
+
+def _interaction_as_data(interaction: Interaction | None) -> dict[str, Any] | None:
+    if interaction is None:
+        return None
+    return {
+        "factors": [interaction.one, interaction.other],
+        **_as_numbers(interaction.estimate),
+    }
+
+
+def _smallest_as_data(smallest: Smallest) -> dict[str, Any]:
+    gap = None
+    if smallest.gap is not None:
+        gap = _as_numbers(smallest.gap)
+    return {"factors": list(smallest.factors), "gap": gap}
+
+
+def _as_points(value: float | None) -> float | None:
+    if value is None:
+        return None
+    return 100 * value
 
 
 def _as_numbers(estimate: Interval) -> dict[str, float]:
@@ -174,19 +200,21 @@ def _as_numbers(estimate: Interval) -> dict[str, float]:
 
 def document(found: Explanation, command: str, notes: Sequence[str] = ()) -> Document:
     """Return the report of an explanation."""
+    said = tuple(filter(None, sentences(found)))
     answer = Section(
         "shares",
         "What makes the difference",
-        [waterfall(found), shares_table(found), Text(tuple(filter(None, sentences(found))))],
+        [waterfall(found), shares_table(found), Text(said)],
     )
     if notes:
         answer.blocks.append(Text(tuple(notes), bullets=True))
     rows = Section("rows", "The rows between", [rows_table(found)], folded=True)
+    factors = len(found.shares)
     facts = [
-        (str(len(found.shares)), "factors" if len(found.shares) != 1 else "factor"),
+        (str(factors), "factor" if factors == 1 else "factors"),
         (str(len(found.rows)), "rows"),
         (str(found.runs), "runs"),
-        (str(found.seeds), "seeds" if found.seeds != 1 else "seed"),
+        (str(found.seeds), "seed" if found.seeds == 1 else "seeds"),
     ]
     title = f"Why {found.a} and {found.b} differ"
     origin = {"command": command}
@@ -240,7 +268,9 @@ def _estimate_cell(estimate: Interval) -> Cell:
 
 
 def _change(value: float | None) -> Cell:
-    return EMPTY if value is None else number(100 * value, signed=True)
+    if value is None:
+        return EMPTY
+    return number(100 * value, signed=True)
 
 
 def rows_table(found: Explanation) -> Table:
@@ -270,7 +300,8 @@ def waterfall(found: Explanation) -> Figure:
     """Return the way from the second row to the first one, a bar for each factor: as narrow as a
     column of a paper, so names are above their bars.
     """
-    start, end = found.rows[0].mean, found.rows[-1].mean
+    start = found.rows[0].mean
+    end = found.rows[-1].mean
     height = len(found.shares) + 1
     described = []
     with style():
@@ -296,13 +327,14 @@ def waterfall(found: Explanation) -> Figure:
         axes.margins(x=0.03)
         axes.grid(visible=False)
         axes.set_xlabel(f"{found.target.short}, {found.target.unit}")
+        ends = f"From {found.b} ({start:.2f}) to {found.a} ({end:.2f})"
         return finish(
             plot,
             "why-waterfall",
             f"From {found.b} to {found.a}",
             "A bar is the share of a factor, its line the 95 % interval for all factors together. "
             "Pale: the interval holds 0, or less than matters.",
-            f"From {found.b} ({start:.2f}) to {found.a} ({end:.2f}): {'; '.join(described)}.",
+            f"{ends}: {'; '.join(described)}.",
         )
 
 

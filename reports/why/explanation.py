@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from reports.load import RecordedResults, RecordedRow
-from reports.stats.estimate import Estimate, Interval
+from reports.stats.estimate import Estimate, Interval, mean_sd
 from reports.stats.significance import Runs, Significance
 from reports.stats.simultaneous import ALPHA
 from reports.targets import Target
@@ -113,18 +113,23 @@ class DesignRows:
         target: Target,
         labels: Mapping[Subset, str],
     ) -> None:
-        self._significance, self._target = significance, target
+        self._significance = significance
+        self._target = target
         by_label = {row.label: row for row in comparison.rows}
         self.rows: dict[Subset, RecordedRow] = {}
         self.runs: dict[Subset, Runs] = {}
         self.lacking: dict[Subset, str] = {}
         for subset, label in labels.items():
             row = by_label.get(label)
-            runs = None if row is None else significance.by_seed(row, target)
-            if row is None or runs is None:
-                self.lacking[subset] = _why_lacking(row)
+            if row is None:
+                self.lacking[subset] = "it was not run"
                 continue
-            self.rows[subset], self.runs[subset] = row, runs
+            runs = significance.by_seed(row, target)
+            if runs is None:
+                self.lacking[subset] = _why_unscored(row)
+                continue
+            self.rows[subset] = row
+            self.runs[subset] = runs
 
     @cached_property
     def seeds(self) -> list[int]:
@@ -136,7 +141,8 @@ class DesignRows:
 
     def score(self, design: Design) -> DesignScores:
         """Return scores and influences of the rows of a design, seed by seed."""
-        scores, parts = [], []
+        scores = []
+        parts = []
         for subset in design.subsets:
             runs = self.runs[subset]
             if len(runs.seeds) == 1:
@@ -146,17 +152,16 @@ class DesignRows:
             scores.append(runs.scores[places])
             influences = self._significance.influences(runs, self._target)
             parts.append([of_task[places] for of_task in influences])
-        measures = self._target.measures
-        by_task = [np.stack([part[n] for part in parts]) for n in range(len(measures))]
-        texts = [self._significance.texts(one) for one in measures]
+        by_task = [np.stack(of_rows) for of_rows in zip(*parts, strict=True)]
+        texts = [self._significance.texts(one) for one in self._target.measures]
         return DesignScores(np.stack(scores), by_task, texts)
 
 
-def _why_lacking(row: RecordedRow | None) -> str:
-    if row is None:
-        return "it was not run"
-    reasons = [record.reason for record in row.records if record.reason]
-    return reasons[0] if reasons else "it has no score"
+def _why_unscored(row: RecordedRow) -> str:
+    for record in row.records:
+        if record.reason:
+            return record.reason
+    return "it has no score"
 
 
 def explain(
@@ -182,17 +187,19 @@ def explain(
     means = scored.scores.mean(axis=1)
     (whole,) = judge_contrasts(scored, design.whole, level)
     shares = judge_contrasts(scored, design.shares, level)
-    first, last = design.weigh_change(True), design.weigh_change(False)
-    found = [
-        FactorShare(
-            name,
-            settings,
-            shares[number],
-            float(first[number] @ means) if number in first else None,
-            float(last[number] @ means) if number in last else None,
+    first = {n: float(weights @ means) for n, weights in design.weigh_change(True).items()}
+    last = {n: float(weights @ means) for n, weights in design.weigh_change(False).items()}
+    found = []
+    for number, (name, settings) in enumerate(factors):
+        found.append(
+            FactorShare(
+                name,
+                settings,
+                shares[number],
+                first.get(number),
+                last.get(number),
+            )
         )
-        for number, (name, settings) in enumerate(factors)
-    ]
     found.sort(key=lambda one: -abs(one.share.value))
     return Explanation(
         *labels,
@@ -220,11 +227,10 @@ def _find_interaction(
     if not weights:
         return None
     estimates = judge_contrasts(scored, np.stack(list(weights.values())), level)
-    found = [
-        Interaction(names[one], names[other], estimate)
-        for (one, other), estimate in zip(weights, estimates, strict=True)
-        if estimate.p <= level
-    ]
+    found = []
+    for (one, other), estimate in zip(weights, estimates, strict=True):
+        if estimate.p <= level:
+            found.append(Interaction(names[one], names[other], estimate))
     return max(found, key=lambda one: abs(one.estimate.value), default=None)
 
 
@@ -239,9 +245,9 @@ def _find_smallest(
     those with as many.
     """
     means = scored.scores.mean(axis=1)
-    gaps = {subset: float(means[-1] - means[place]) for subset, place in design.places.items()}
-    near = [subset for subset, gap in gaps.items() if abs(gap) <= equivalence / 100]
-    best = min(near, key=lambda subset: (len(subset), abs(gaps[subset])))
+    gaps = np.abs(means[-1] - means)
+    near = [subset for subset, place in design.places.items() if gaps[place] <= equivalence / 100]
+    best = min(near, key=lambda subset: (len(subset), gaps[design.places[subset]]))
     named = tuple(names[number] for number in sorted(best))
     if len(best) == design.count:
         return Smallest(named, None)
@@ -253,10 +259,14 @@ def _find_smallest(
 
 
 def _describe_row(rows: DesignRows, subset: Subset, names: Sequence[str]) -> RowBetween:
-    scores = 100 * rows.runs[subset].scores
-    sd = float(scores.std(ddof=1)) if len(scores) > 1 else None
-    taken = tuple(names[number] for number in sorted(subset))
-    return RowBetween(rows.rows[subset].label, taken, float(scores.mean()), sd, len(scores))
+    mean, sd = mean_sd(100 * rows.runs[subset].scores)
+    return RowBetween(
+        rows.rows[subset].label,
+        tuple(names[number] for number in sorted(subset)),
+        mean,
+        sd,
+        len(rows.runs[subset].scores),
+    )
 
 
 def parts_of(groups: Sequence[frozenset[str]], subset: Subset) -> frozenset[str]:

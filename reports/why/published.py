@@ -35,8 +35,10 @@ def compare_with_published(key: str, found: Explanation, base_model: str) -> str
     text += number_text(left, 2, signed=True)
     if row.sd is None or row.runs < 2:
         return f"{text}."
-    half = -float(stdtrit(row.runs - 1, ALPHA / 2)) * row.sd / np.sqrt(row.runs)
-    low, high = (number_text(left + side, 2) for side in (-half, half))
+    critical = -float(stdtrit(row.runs - 1, ALPHA / 2))
+    half = critical * row.sd / np.sqrt(row.runs)
+    low = number_text(left - half, 2)
+    high = number_text(left + half, 2)
     return f"{text} [{low}, {high}], by the {row.runs} runs of {found.b}."
 
 
@@ -48,23 +50,25 @@ def find_published(key: str, target: Target, base_model: str) -> float:
         InputError: no such published row, or none of the target's tasks.
     """
     rows = published_rows(key)
-    name = base_model.rpartition("/")[2].lower()
-    same = [row for row in rows if row["base_model"].lower() in (name, base_model.lower())]
-    some = same or rows
-    wanted = [measure.task.rpartition(":")[2].lower() for measure in target.measures]
+    full_name = base_model.lower()
+    names = (full_name, full_name.rpartition("/")[2])
+    same = [row for row in rows if row["base_model"].lower() in names]
     by_task: dict[str, float] = {}
-    for row in some:
+    for row in same or rows:
         task = row["task"].lower()
         if task not in by_task and _is_number(row["value"]):
             by_task[task] = float(row["value"])
+
+    wanted = [measure.task.rpartition(":")[2].lower() for measure in target.measures]
     if all(task in by_task for task in wanted):
         return float(np.mean([by_task[task] for task in wanted]))
-    average = next((value for task, value in by_task.items() if _AVERAGE.fullmatch(task)), None)
-    if average is not None and len(wanted) > 1:
-        return average
+    if len(wanted) > 1:
+        for task, value in by_task.items():
+            if _AVERAGE.fullmatch(task):
+                return value
+    known = ", ".join(by_task) or "none"
     raise InputError(
-        f"{key} has no number of {target.title}; its tasks: {', '.join(by_task) or 'none'}",
-        key="--published",
+        f"{key} has no number of {target.title}; its tasks: {known}", key="--published"
     )
 
 

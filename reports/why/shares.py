@@ -58,12 +58,12 @@ class Design:
     @cached_property
     def subsets(self) -> tuple[Subset, ...]:
         """The rows, from the second row (no factor) to the first one (all factors)."""
-        every = frozenset(range(self.count))
-        if self.orders:
-            found = {frozenset(order[:n]) for order in self.orders for n in range(self.count + 1)}
-        else:
-            sizes = range(self.count + 1)
-            found = {frozenset(some) for n in sizes for some in combinations(sorted(every), n)}
+        found: set[Subset] = set()
+        for size in range(self.count + 1):
+            if self.orders:
+                found.update(frozenset(order[:size]) for order in self.orders)
+            else:
+                found.update(map(frozenset, combinations(range(self.count), size)))
         return tuple(sorted(found, key=lambda some: (len(some), sorted(some))))
 
     @cached_property
@@ -91,8 +91,10 @@ class Design:
         """(factors, rows) weights of what each factor adds in one order."""
         weights = np.zeros((self.count, len(self.subsets)))
         for number, factor in enumerate(order):
-            weights[factor, self.places[frozenset(order[: number + 1])]] += 1
-            weights[factor, self.places[frozenset(order[:number])]] -= 1
+            before = frozenset(order[:number])
+            after = before | {factor}
+            weights[factor, self.places[after]] += 1
+            weights[factor, self.places[before]] -= 1
         return weights
 
     @cached_property
@@ -125,24 +127,31 @@ class Design:
         mean over all settings of the others that the design has.
         """
         found = {}
-        for pair in combinations(range(self.count), 2):
-            a, b = pair
-            contexts = [
-                subset
-                for subset in self.subsets
-                if a not in subset
-                and b not in subset
-                and all(subset | more in self.places for more in ({a}, {b}, {a, b}))
-            ]
-            if not contexts:
+        for a, b in combinations(range(self.count), 2):
+            squares = self._squares(a, b)
+            if not squares:
                 continue
+            share = 1 / len(squares)
             weights = np.zeros(len(self.subsets))
-            for subset in contexts:
-                weights[self.places[subset | {a, b}]] += 1 / len(contexts)
-                weights[self.places[subset | {a}]] -= 1 / len(contexts)
-                weights[self.places[subset | {b}]] -= 1 / len(contexts)
-                weights[self.places[subset]] += 1 / len(contexts)
-            found[pair] = weights
+            for neither, only_a, only_b, both in squares:
+                weights[both] += share
+                weights[only_a] -= share
+                weights[only_b] -= share
+                weights[neither] += share
+            found[a, b] = weights
+        return found
+
+    def _squares(self, a: int, b: int) -> list[list[int]]:
+        """Return the places of four rows that differ in two factors alone: with neither, with `a`, with
+        `b`, with both.
+        """
+        found = []
+        for subset in self.subsets:
+            if a in subset or b in subset:
+                continue
+            four = [subset, subset | {a}, subset | {b}, subset | {a, b}]
+            if all(one in self.places for one in four):
+                found.append([self.places[one] for one in four])
         return found
 
 
@@ -189,27 +198,43 @@ def judge_contrasts(scored: DesignScores, weights: Floats, level: float = ALPHA)
     by_seed = weights @ scored.scores
     count, seeds = by_seed.shape
     value = by_seed.mean(axis=1)
-    variance, freedom = np.zeros(count), np.full(count, np.inf)
-    own = by_seed.var(axis=1, ddof=1) if seeds > 1 else np.zeros(count)
-    varies = own > _NOTHING
-    if varies.any():
-        of_run, freedom[varies] = moderate(own[varies], np.full(int(varies.sum()), seeds))
-        variance[varies] = of_run / seeds
+    variance = np.zeros(count)
+    freedom = np.full(count, np.inf)
+    if seeds > 1:
+        own = by_seed.var(axis=1, ddof=1)
+        varies = own > _NOTHING
+        if varies.any():
+            some = own[varies]
+            of_run, freedom[varies] = moderate(some, np.full(len(some), seeds))
+            variance[varies] = of_run / seeds
 
-    tasks = []
-    for influences, texts in zip(scored.influences, scored.texts, strict=True):
-        tasks.append(([*np.einsum("mr,rsn->msn", weights, influences)], texts))
-    examples = chance(tasks)
-    of_examples = np.array([examples.of(place) for place in range(count)])
-    examples_freedom = np.array([examples.freedom_of(place) for place in range(count)])
-
+    of_examples, examples_freedom = _estimate_examples(scored, weights)
     parts = np.stack([variance, of_examples])
     error = np.sqrt(parts.sum(axis=0))
     total = combine_freedom(parts, np.stack([freedom, examples_freedom]))
+
+    size = np.abs(value)
     same = error**2 <= _NOTHING
-    t = np.where(same, 0.0, np.abs(value) / np.where(same, 1.0, error))
+    t = np.where(same, 0.0, size / np.where(same, 1.0, error))
     p = np.minimum(count * 2 * stdtr(total, -t), 1.0)
-    p = np.where(same & (np.abs(value) > _NOTHING), 0.0, p)
+    p[same & (size > _NOTHING)] = 0.0
     half = -stdtrit(total, level / count / 2) * error
     columns = (value, value - half, value + half, p)
     return [Estimate(*map(float, line)) for line in zip(*columns, strict=True)]
+
+
+def _estimate_examples(scored: DesignScores, weights: Floats) -> tuple[Floats, Floats]:
+    """(m,) what the choice of examples adds to the variance of each contrast, and the degrees of
+    freedom of that.
+    """
+    tasks = []
+    for influences, texts in zip(scored.influences, scored.texts, strict=True):
+        of_contrasts = np.einsum("mr,rsn->msn", weights, influences)
+        tasks.append((list(of_contrasts), texts))
+    examples = chance(tasks)
+    variance = []
+    freedom = []
+    for place in range(len(weights)):
+        variance.append(examples.of(place))
+        freedom.append(examples.freedom_of(place))
+    return np.array(variance), np.array(freedom)
