@@ -82,7 +82,9 @@ def _look_of(dot: Dot, colour: Any) -> dict[str, Any]:
     if dot.published:
         edge = MUTED if colour is None else [colour]
         return look | {"c": "none", "edgecolors": edge, "linewidths": 2.0}
-    return look | {"c": "white" if colour is None else [colour]}
+    if colour is None:
+        return look | {"c": "white"}
+    return look | {"c": [colour]}
 
 
 def draw_dots(
@@ -120,10 +122,16 @@ def draw_dots(
             plot.legend(handles=handles, loc="outside upper left", ncols=3, fontsize=8)
         if known and score:
             add_bar(plot, ScalarMappable(shade, cmap), axes, score)
-            caption += f" Colour: {score}, light is high{'; white or grey: not known' * (len(known) < len(dots))}."
-        place_labels(axes, [(d.uniformity, d.alignment) for d in dots], [d.name for d in dots])
+            caption += f" Colour: {score}, light is high"
+            if len(known) < len(dots):
+                caption += "; white or grey: not known"
+            caption += "."
+        places = []
         texts = []
         for d in dots:
-            texts.append(f"{d.label}: uniformity {d.uniformity:.2f}, alignment {d.alignment:.2f}")
+            places.append((d.uniformity, d.alignment))
+            numbers = f"uniformity {d.uniformity:.2f}, alignment {d.alignment:.2f}"
+            texts.append(f"{d.label}: {numbers}")
+        place_labels(axes, places, [d.name for d in dots])
         said = "; ".join(texts)
         return finish(plot, key, title, caption, f"Scatter of {len(dots)} points. {said}.")

@@ -48,18 +48,11 @@ def pool_cosines(runs: Sequence[dict[str, Any]]) -> Cosines:
     Raises:
         KeyError, TypeError, ValueError: it is not that, or bins differ.
     """
-    counts = np.array(
-        [[bucket["counts"] for bucket in run["buckets"]] for run in runs], dtype=np.float64
-    )
-    means = np.array(
-        [[bucket["mean"] for bucket in run["buckets"]] for run in runs], dtype=np.float64
-    )
+    counts = _stack_buckets(runs, "counts")
+    means = _stack_buckets(runs, "mean")
     edges = np.array([run["bins"] for run in runs], dtype=np.float64)
-    if (
-        counts.ndim != 3
-        or edges.shape != (len(runs), counts.shape[2] + 1)
-        or np.ptp(edges, axis=0).any()
-    ):
+    fits = counts.ndim == 3 and edges.shape == (len(runs), counts.shape[2] + 1)
+    if not fits or np.ptp(edges, axis=0).any():
         raise ValueError(f"{counts.shape} counts for {edges.shape} edges")
     sizes = counts.sum(axis=2)
     with np.errstate(invalid="ignore"):
@@ -68,6 +61,14 @@ def pool_cosines(runs: Sequence[dict[str, Any]]) -> Cosines:
     for bucket in runs[0]["buckets"]:
         ranges.append(f"{bucket['low']:g}–{bucket['high']:g}")
     return Cosines(edges[0], ranges, counts.sum(axis=0), mean)
+
+
+def _stack_buckets(runs: Sequence[dict[str, Any]], key: str) -> NDArray[np.float64]:
+    """(runs, ranges, ...) of one number of each range of gold scores."""
+    found = []
+    for run in runs:
+        found.append([bucket[key] for bucket in run["buckets"]])
+    return np.array(found, dtype=np.float64)
 
 
 def histograms(
@@ -87,12 +88,7 @@ def histograms(
 
     parts = [by_row[row.key] for row in rows]
     ranges = parts[0].ranges
-    edges = parts[0].edges
-    shares = sum(part.counts.sum(axis=0) / part.counts.sum() for part in parts)
-    used = np.flatnonzero(shares > _FEW)
-    shades = []
-    for x in np.linspace(0.12, 0.95, len(ranges)):
-        shades.append(mpl.colormaps["cividis"](x))
+    shades = list(mpl.colormaps["cividis"](np.linspace(0.12, 0.95, len(ranges))))
     columns = min(_COLUMNS, len(rows))
     if columns > 2:
         width = 7.2
@@ -106,25 +102,38 @@ def histograms(
             axes.set_title(row_name(row, comparison), fontsize=7.5)
         grid[0].set_yticks(range(len(ranges)), ranges)
         grid[0].set_ylim(-0.15, len(ranges) - 1 + _HEIGHT + 0.1)
-        left = math.floor(10 * edges[used[0]]) / 10
-        right = math.ceil(10 * edges[used[-1] + 1]) / 10
-        grid[0].set_xlim(left, right)
+        grid[0].set_xlim(_limits(parts))
         grid[0].locator_params(axis="x", nbins=5)
         plot.supxlabel("cosine", fontsize=8.5)
         plot.supylabel("gold score", fontsize=8.5)
     said = "; ".join(_describe_means(row, by_row[row.key]) for row in rows)
     data = task.removeprefix("geometry:")
-    pairs = _PAIRS[splits.pop() if len(splits) == 1 else "mixed"]
+    pairs = _PAIRS["mixed"]
+    if len(splits) == 1:
+        pairs = _PAIRS[splits.pop()]
     return finish(
         plot,
         f"cosines-{source}-{data}",
         f"Cosines by gold score · {data}",
-        f"{pairs} of {data} ({SOURCES.get(source, source)}), seeds of a row together. Each range of gold scores is "
-        "scaled to its own height; the stroke is its mean. Good embeddings give higher ranges higher cosines, with "
-        f"little overlap; where all are near 1, the vectors lie in a narrow cone.{others}",
-        f"Histograms of cosines for {len(rows)} rows by gold score, with the mean cosines of the ranges "
-        f"{', '.join(ranges)}: {said}.",
+        f"{pairs} of {data} ({SOURCES.get(source, source)}), seeds of a row together. Each "
+        "range of gold scores is scaled to its own height; the stroke is its mean. Good "
+        "embeddings give higher ranges higher cosines, with little overlap; where all are near "
+        f"1, the vectors lie in a narrow cone.{others}",
+        f"Histograms of cosines for {len(rows)} rows by gold score, with the mean cosines of "
+        f"the ranges {', '.join(ranges)}: {said}.",
     )
+
+
+def _limits(parts: Sequence[Cosines]) -> tuple[float, float]:
+    """Return the least and the largest cosine that are drawn: bins that hold few pairs of all rows
+    are left out on both sides.
+    """
+    shares = sum(part.counts.sum(axis=0) / part.counts.sum() for part in parts)
+    used = np.flatnonzero(shares > _FEW)
+    edges = parts[0].edges
+    left = math.floor(10 * edges[used[0]]) / 10
+    right = math.ceil(10 * edges[used[-1] + 1]) / 10
+    return left, right
 
 
 def _read_cosines(

@@ -60,8 +60,11 @@ def tradeoff(comparison: RecordedResults, target: Target | None) -> Figure | Non
         _draw_points(plot, axes, points, front)
         axes.set_xlabel(f"training, {CLOCKS[clock]}")
         axes.set_ylabel(target.short)
-        labels = [row_name(p.row, comparison) if p in named else "" for p in points]
-        places = [(p.cost, p.score) for p in points]
+        labels = []
+        places = []
+        for p in points:
+            labels.append(row_name(p.row, comparison) if p in named else "")
+            places.append((p.cost, p.score))
         place_labels(axes, places, labels, _corners(front, points))
     caption = _describe_scale([p for p in every if p not in points])
     if len(named) < len(points):

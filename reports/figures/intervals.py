@@ -43,17 +43,25 @@ def overview(results: Results, significance: Significance) -> Figure | None:
     if len(rows) < 2:
         return None
     # The first row is at the top.
-    places = {}
-    for i, row in enumerate(rows):
-        places[row.key] = len(rows) - 1 - i
+    places = {row.key: place for place, row in enumerate(reversed(rows))}
     descriptions: list[str] = []
+    caption = (
+        "Bar: 95 % interval over seeds and examples; rows share the examples, so rows whose "
+        "bars overlap can differ significantly. Open dot: fewer than three seeds. "
+        "Blue: may be the best (95 %). A vertical line joins rows that do not differ "
+        "significantly when all pairs are tested; pairs that the file names are tested apart."
+    )
+    if any(block.left_out for block in blocks):
+        caption += _START
     with style():
         plot = new(7.2, 0.75 + 0.27 * len(rows))
         with_costs = plot.get_figwidth() > _WIDTH_OF_COSTS
         if with_costs:
             widths = [5, 3]
+            room = 2 * _MOST_GROUPS + 4
         else:
             widths = [5, 1]
+            room = _MOST_GROUPS
         axes, side = plot.subplots(1, 2, sharey=True, width_ratios=widths)
         for block in blocks:
             descriptions += _draw_block(axes, block, places, results)
@@ -62,19 +70,14 @@ def overview(results: Results, significance: Significance) -> Figure | None:
         axes.set_title(target.short)
         axes.set_xlabel(target.unit)
         side.axis("off")
-        side.set_xlim(-0.5, 2 * _MOST_GROUPS + 4 if with_costs else _MOST_GROUPS)
+        side.set_xlim(-0.5, room)
         if with_costs:
             _write_costs(side, results, places)
         return finish(
             plot,
             "overview",
             "All rows, best first",
-            "Bar: 95 % interval over seeds and examples; rows share the examples, so rows whose bars overlap can "
-            "differ significantly. Open dot: fewer than three seeds. Blue: may be the best (95 %). A vertical line "
-            "joins rows that do not differ significantly when all pairs are tested; pairs that the file "
-            "names are tested apart."
-            f"{_START if any(block.left_out for block in blocks) else ''}"
-            f"{omitted}",
+            f"{caption}{omitted}",
             f"{target.title}: {'; '.join(descriptions)}.",
         )
 
@@ -85,7 +88,8 @@ def _in_order(block: Ranking) -> list[ResultRow]:
     """
     rows = list(block.rows)
     for start in block.left_out:
-        lower = (i for i, row in enumerate(rows) if block.mean(row) < block.mean(start))
+        mean = block.mean(start)
+        lower = (i for i, row in enumerate(rows) if block.mean(row) < mean)
         rows.insert(next(lower, len(rows)), start)
     return rows
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.files.printable import one_line
 from reports.figures.style import GRID, INK, MUTED, settle
@@ -27,7 +27,9 @@ def short(label: str) -> str:
 def row_name(row: ResultRow, results: Results) -> str:
     """A row's label as figures show it, with its base model where the label alone is ambiguous."""
     twins = sum(other.label == row.label for other in results.rows)
-    return short(f"{row.label} · {base_name(row.base_model)}" if twins > 1 else row.label)
+    if twins > 1:
+        return short(f"{row.label} · {base_name(row.base_model)}")
+    return short(row.label)
 
 
 _MARKS = {
@@ -120,14 +122,15 @@ def place_labels(axes: Any, points: Points, labels: Sequence[str], line: Points 
     unit = plot.dpi / 72  # pixels a point
     dots = axes.transData.transform(points)
     taken = []
-    for x, y in dots:
-        taken.append(_box_around((x, y), (x, y), 5 * unit))
-    for start, end in pairwise(axes.transData.transform(line) if line else ()):
-        taken.append(_box_around(start, end, unit))
+    for dot in dots:
+        taken.append(_box_around(dot, dot, 5 * unit))
+    if line:
+        for start, end in pairwise(axes.transData.transform(line)):
+            taken.append(_box_around(start, end, unit))
     # Crowded dots first would be better still; top to bottom keeps the outcome easy to foresee.
-    for i in sorted(range(len(points)), key=lambda k: (-points[k][1], points[k][0])):
-        if not labels[i]:
-            continue
+    named = [i for i, label in enumerate(labels) if label]
+    named.sort(key=lambda i: (-points[i][1], points[i][0]))
+    for i in named:
         text = axes.annotate(
             labels[i],
             points[i],
@@ -137,23 +140,44 @@ def place_labels(axes: Any, points: Points, labels: Sequence[str], line: Points 
             fontsize=8,
         )
         size = text.get_window_extent(renderer)
-        places: list[tuple[int, int, tuple[float, float], str, Bbox]] = []
-        for far in (1.0, 2.0, 3.2, 4.5):
-            for dx, dy, side in _AROUND:
-                left = dots[i][0] + dx * far * unit - _SHARE[side] * size.width
-                middle = dots[i][1] + dy * far * unit
-                half = size.height / 2
-                box = _box_around((left, middle - half), (left + size.width, middle + half), 0)
-                cost = sum(box.overlaps(other) for other in taken) + 3 * _leaves(box, area)
-                places.append((cost, len(places), (dx * far, dy * far), side, box))
-        _, rank, offset, side, box = min(places, key=lambda place: place[:2])
-        text.xyann = offset
-        text.set_horizontalalignment(side)
-        taken.append(box)
+        places = []
+        for place in _places_around(dots[i], size, unit):
+            covered = sum(place.box.overlaps(other) for other in taken)
+            cost = covered + 3 * _leaves(place.box, area)
+            places.append((cost, len(places), place))
+        _, rank, best = min(places, key=lambda one: one[:2])
+        text.xyann = best.offset
+        text.set_horizontalalignment(best.side)
+        taken.append(best.box)
         if rank >= len(_AROUND):
-            near = min(max(dots[i][0], box.x0), box.x1)
-            end = axes.transData.inverted().transform((near, (box.y0 + box.y1) / 2))
+            x, _ = dots[i]
+            near = min(max(x, best.box.x0), best.box.x1)
+            middle = (best.box.y0 + best.box.y1) / 2
+            end = axes.transData.inverted().transform((near, middle))
             _draw_leader(axes, points[i], end)
+
+
+class _Place(NamedTuple):
+    """A place of a label: its offset from the dot in points, the side on which it is anchored, and
+    its box in pixels.
+    """
+
+    offset: tuple[float, float]
+    side: str
+    box: Bbox
+
+
+def _places_around(dot: Sequence[float], size: Bbox, unit: float) -> Iterator[_Place]:
+    """Yield the places around a dot (in pixels) for a label of a size, the nearest first."""
+    x, y = dot
+    half = size.height / 2
+    for far in (1.0, 2.0, 3.2, 4.5):
+        for dx, dy, side in _AROUND:
+            left = x + dx * far * unit - _SHARE[side] * size.width
+            middle = y + dy * far * unit
+            start = (left, middle - half)
+            end = (left + size.width, middle + half)
+            yield _Place((dx * far, dy * far), side, _box_around(start, end, 0))
 
 
 def _box_around(start: Any, end: Any, margin: float) -> Bbox:
@@ -170,7 +194,10 @@ def _box_around(start: Any, end: Any, margin: float) -> Bbox:
 
 
 def _leaves(box: Bbox, area: Bbox) -> bool:
-    return bool(box.x0 < area.x0 or box.x1 > area.x1 or box.y0 < area.y0 or box.y1 > area.y1)
+    """True if a part of the box lies outside of the area."""
+    outside_across = box.x0 < area.x0 or box.x1 > area.x1
+    outside_up = box.y0 < area.y0 or box.y1 > area.y1
+    return bool(outside_across or outside_up)
 
 
 def _draw_leader(axes: Any, start: Any, end: Any) -> None:

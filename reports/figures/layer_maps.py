@@ -58,7 +58,8 @@ def layer_map(
             )
             y, x = np.unravel_index(np.nanargmax(table), table.shape)
             axes.add_patch(_frame_of(int(x), int(y)))
-            best.append(f"{name}: layer {grid.layers[x]}, {grid.poolings[y]}, {table[y, x]:.2f}")
+            place = f"layer {grid.layers[x]}, {grid.poolings[y]}"
+            best.append(f"{name}: {place}, {table[y, x]:.2f}")
             axes.set_title(short(name), fontsize=7.5)
         panels[0].invert_yaxis()
         add_bar(plot, mesh, list(panels), "Spearman ×100", 30 if lines > 2 else 14)

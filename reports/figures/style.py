@@ -53,11 +53,11 @@ def changed_settings() -> dict[str, Any]:
     import matplotlib as mpl
 
     default = mpl.rcParamsDefault
-    return {
-        key: mpl.rcParams[key]
-        for key in default
-        if key != "backend" and mpl.rcParams[key] != default[key]
-    }
+    found = {}
+    for key in default:
+        if key != "backend" and mpl.rcParams[key] != default[key]:
+            found[key] = mpl.rcParams[key]
+    return found
 
 
 @contextmanager
@@ -76,11 +76,11 @@ def style() -> Iterator[None]:
     import matplotlib as mpl
 
     with mpl.rc_context(), warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", "Glyph .* missing"
-        )  # a label in a script that the font lacks: boxes in print
+        # A label in a script that the font lacks: boxes in print.
+        warnings.filterwarnings("ignore", "Glyph .* missing")
         mpl.rcdefaults()
-        mpl.rc_file(Path(__file__).with_name("report.mplstyle"), use_default_template=False)
+        sheet = Path(__file__).with_name("report.mplstyle")
+        mpl.rc_file(sheet, use_default_template=False)
         mpl.rcParams.update(cast("Any", _own.get()))
         yield
 
@@ -92,9 +92,10 @@ def new(width: float, height: float) -> Plot:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Plot
 
-    plot = Plot(
-        figsize=(_own.get().get("figure.figsize", [width])[0], height), layout="constrained"
-    )
+    size = _own.get().get("figure.figsize")
+    if size is not None:
+        width = size[0]
+    plot = Plot(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(plot)  # measures text for the placement of labels
     return plot
 
@@ -142,30 +143,28 @@ def draw_heat_map(
     import numpy as np
 
     low, high = limits
-    edges = (np.arange(n + 1) - 0.5 for n in (len(across), len(up)))
     mesh = axes.pcolormesh(
-        *edges,
+        np.arange(len(across) + 1) - 0.5,
+        np.arange(len(up) + 1) - 0.5,
         values,
         cmap="cividis",
         vmin=low,
         vmax=max(high, low + 1e-9),
     )
+    middle = (low + high) / 2
     for (y, x), value in np.ndenumerate(values):
-        if not np.isnan(value):
-            if value < (low + high) / 2:
-                colour = "white"
-            else:
-                colour = INK_ON_LIGHT
-            text = f"{value:.{digits}f}".replace("-", "\u2212")
-            axes.text(
-                x,
-                y,
-                text,
-                ha="center",
-                va="center",
-                fontsize=6.5,
-                color=colour,
-            )
+        if np.isnan(value):
+            continue
+        text = f"{value:.{digits}f}".replace("-", "\u2212")
+        axes.text(
+            x,
+            y,
+            text,
+            ha="center",
+            va="center",
+            fontsize=6.5,
+            color="white" if value < middle else INK_ON_LIGHT,
+        )
     axes.set_xticks(range(len(across)), across, fontsize=7)
     axes.set_yticks(range(len(up)), up, fontsize=7)
     axes.tick_params(length=0)
@@ -176,7 +175,8 @@ def draw_heat_map(
 
 def new_panels(plot: Plot, count: int, columns: int, **options: Any) -> Any:
     """Axes for so many panels, line by line; what is left of the last line is not shown."""
-    grid = plot.subplots(-(-count // columns), columns, squeeze=False, **options).ravel()
+    lines = -(-count // columns)
+    grid = plot.subplots(lines, columns, squeeze=False, **options).ravel()
     for i, axes in enumerate(grid[count:], count):
         axes.set_visible(False)
         if i >= columns:  # the panel above ends its column: it says what the axis is

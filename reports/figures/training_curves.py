@@ -37,27 +37,25 @@ def _curves(logs: Logs, kinds: tuple[str, ...], key: str) -> pd.DataFrame:
 
     series = {}
     for seed, lines in logs:
-        series[seed] = pd.Series(
-            {line["step"]: line.get(key) for line in lines if line.get("kind") in kinds}
-        )
-    frame = (
-        pd.DataFrame(series)
-        .apply(pd.to_numeric, errors="coerce")
-        .replace([math.inf, -math.inf], math.nan)
-    )
+        by_step = {line["step"]: line.get(key) for line in lines if line.get("kind") in kinds}
+        series[seed] = pd.Series(by_step)
+    frame = pd.DataFrame(series).apply(pd.to_numeric, errors="coerce")
+    frame = frame.replace([math.inf, -math.inf], math.nan)
     frame = frame.dropna(how="all").dropna(axis=1, how="all").sort_index()
-    part = np.arange(len(frame)) // max(1, math.ceil(len(frame) / _POINTS))
-    curves: pd.DataFrame = (
-        frame.groupby(part).mean().set_axis(frame.index[np.flatnonzero(np.diff(part, append=-1))])
-    )
+
+    lines_of_point = max(1, math.ceil(len(frame) / _POINTS))
+    part = np.arange(len(frame)) // lines_of_point
+    last = np.flatnonzero(np.diff(part, append=-1))
+    curves: pd.DataFrame = frame.groupby(part).mean().set_axis(frame.index[last])
     return curves
 
 
 def _draw_seeds(axes: Any, curves: pd.DataFrame, look_: dict[str, Any], label: str = "") -> None:
     """Seeds as thin lines, their mean over the steps that all share as a thick one."""
     colour = {"color": look_["color"], "linestyle": look_["linestyle"]}
-    for _, values in curves.items() if curves.shape[1] > 1 else ():
-        axes.plot(values.dropna(), **colour, linewidth=0.7, alpha=0.45)
+    if curves.shape[1] > 1:
+        for seed in curves.columns:
+            axes.plot(curves[seed].dropna(), **colour, linewidth=0.7, alpha=0.45)
     mean = curves.dropna().mean(axis=1)
     if label and len(mean) <= 25:
         few = {"marker": look_["marker"], "markersize": 3.5}
@@ -74,8 +72,9 @@ def development(comparison: RecordedResults, target: Target | None = None) -> Fi
     rows, others = rows_shown([row for row in comparison.rows if row.key in logs], target)
     curves = {}
     for key in _DEV:
-        curves[key] = [_curves(logs[row.key], ("dev", "early"), key) for row in rows]
-    curves = {key: by_row for key, by_row in curves.items() if any(one.size for one in by_row)}
+        by_row = [_curves(logs[row.key], ("dev", "early"), key) for row in rows]
+        if any(one.size for one in by_row):
+            curves[key] = by_row
     if not curves:
         return None
     with style():
@@ -88,24 +87,21 @@ def development(comparison: RecordedResults, target: Target | None = None) -> Fi
         )[0]
         for axes, (key, by_row) in zip(grid, curves.items(), strict=True):
             for i, (row, one) in enumerate(zip(rows, by_row, strict=True)):
-                _draw_seeds(
-                    axes,
-                    100 * one if key == "spearman" else one,
-                    look(i),
-                    row_name(row, comparison),
-                )
+                shown = 100 * one if key == "spearman" else one
+                _draw_seeds(axes, shown, look(i), row_name(row, comparison))
             axes.set_title(_DEV[key])
             axes.set_xlabel("step")
             axes.locator_params(axis="x", nbins=5 if axes is grid[0] else 3, integer=True)
         legend_below(plot, *grid[0].get_legend_handles_labels())
     names = ", ".join(row.label for row in rows)
+    drawn = ", ".join(_DEV[key] for key in curves)
     return finish(
         plot,
         "development",
         "Dev score and collapse statistics during training",
-        f"{_SEEDS} Points at 1, 2, 4, 8, ... training steps select nothing. Effective rank and spread that fall "
-        f"towards zero show a collapse.{others}",
-        f"Line plots over training steps of {', '.join(_DEV[key] for key in curves)} for {names}.",
+        f"{_SEEDS} Points at 1, 2, 4, 8, ... training steps select nothing. Effective rank and "
+        f"spread that fall towards zero show a collapse.{others}",
+        f"Line plots over training steps of {drawn} for {names}.",
     )
 
 

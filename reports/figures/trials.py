@@ -14,9 +14,8 @@ from reports.figures.style import COLOURS, INK, MARKERS, draw_heat_map
 from reports.stats.estimate import bin_of, quartile
 
 Intervals = Sequence[tuple[float, float]]
-Points = list[
-    tuple[float, float, float, int]
-]  # middle of the bin, best, upper quartile, number of trials
+# Middle of the bin, best, upper quartile, number of trials.
+Points = list[tuple[float, float, float, int]]
 
 
 def draw_by_bin(
@@ -35,14 +34,14 @@ def draw_by_bin(
     """
     lines: dict[str, Points] = {}
     for name, trials in groups.items():
-        for i, (low, high) in enumerate(intervals):
-            scores = [score for value, score in trials if bin_of(value, intervals) == i]
-            if scores:
-                best = max(scores)
-                upper = quartile(scores, 0.75)
-                lines.setdefault(name, []).append(
-                    (_middle(low, high, log), best, upper, len(scores))
-                )
+        by_bin: dict[int, list[float]] = {}
+        for value, score in trials:
+            by_bin.setdefault(bin_of(value, intervals), []).append(score)
+        for i, scores in sorted(by_bin.items()):
+            low, high = intervals[i]
+            middle = _middle(low, high, log)
+            point = (middle, max(scores), quartile(scores, 0.75), len(scores))
+            lines.setdefault(name, []).append(point)
     for k, (name, points) in enumerate(lines.items()):
         x, best_scores, quartiles, _ = zip(*points, strict=True)
         shared = {"color": COLOURS[k % len(COLOURS)], "marker": MARKERS[k % len(MARKERS)]}
@@ -66,9 +65,8 @@ def draw_legend(plot: Any) -> None:
 
     named: dict[str, Any] = {}
     for axes in plot.axes:
-        named |= {
-            label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
-        }
+        handles, labels = axes.get_legend_handles_labels()
+        named |= zip(labels, handles, strict=True)
     named["best"] = Line2D([], [], color=INK, linestyle="-")
     named["upper quartile"] = Line2D([], [], color=INK, linestyle="--")
     plot.legend(
