@@ -29,14 +29,11 @@ class Measure(NamedTuple):
 
     def value(self, run: Run) -> float | None:
         """Between -1 and 1; None where the run has no such score."""
-        return next(
-            (
-                s.value
-                for s in run.scores
-                if (s.task, s.source, s.metric, s.aggregation, s.split) == tuple(self)
-            ),
-            None,
-        )
+        wanted = tuple(self)
+        for s in run.scores:
+            if (s.task, s.source, s.metric, s.aggregation, s.split) == wanted:
+                return s.value
+        return None
 
 
 @dataclass(frozen=True)
@@ -66,18 +63,22 @@ class Target:
         metric = metrics.pop()
         if not metric:
             return "points"
-        return f"{'Spearman' if metric == 'spearman' else metric.replace('_', ' ')} ×100"
+        if metric == "spearman":
+            return "Spearman ×100"
+        return f"{metric.replace('_', ' ')} ×100"
 
     def value(self, row: ResultRow) -> float | None:
         """A row's mean over the measures and over its seeds, times 100; None where a measure has no
         score.
         """
-        parts = []
-        for one in self.measures:
-            parts.append([v for r in row.finished if (v := one.value(r)) is not None])
-        if all(parts):
-            return 100 * float(np.mean([np.mean(part) for part in parts]))
-        return None
+        means = []
+        for measure in self.measures:
+            values = [measure.value(run) for run in row.finished]
+            known = [value for value in values if value is not None]
+            if not known:
+                return None
+            means.append(np.mean(known))
+        return 100 * float(np.mean(means))
 
 
 def common_unit(some: Sequence[Target]) -> str:
@@ -152,8 +153,8 @@ def targets(results: Results) -> list[Target]:
                 f"sts-{source}",
                 title,
                 short,
-                tuple(Measure(*t) for t in tasks),
-                tuple(Measure(*t) for t in others),
+                measures=tuple(Measure(*one) for one in tasks),
+                others=tuple(Measure(*one) for one in others),
             )
         )
     for task, source in results.columns("embedded"):
@@ -193,6 +194,5 @@ def rows_shown(
         which = f"the best by {target.short} and the best untrained one"
     else:
         which = "the first"
-    return [
-        row for row in rows if row.key in keys
-    ], f" {room} of {len(rows)} rows, {which}; not drawn: {others}."
+    shown = [row for row in rows if row.key in keys]
+    return shown, f" {room} of {len(rows)} rows, {which}; not drawn: {others}."

@@ -183,15 +183,13 @@ class Table:
 
     def footnotes(self) -> dict[str, str]:
         """Note text -> its letter, in reading order."""
-        cells: list[Cell] = []
+        notes: dict[str, None] = {}
+        for column in self.columns:
+            notes |= dict.fromkeys(column.notes)
         for _, rows in self.blocks():
             for row in rows:
-                cells.extend(row.cells)
-        notes = dict.fromkeys(
-            note
-            for notes in (*(c.notes for c in self.columns), *(c.notes for c in cells))
-            for note in notes
-        )
+                for cell in row.cells:
+                    notes |= dict.fromkeys(cell.notes)
         return {note: letters(i) for i, note in enumerate(notes)}
 
     def explanations(self, best: str = "Bold: best; underlined: second.") -> list[str]:
@@ -201,35 +199,35 @@ class Table:
         cells: list[Cell] = []
         for row in self.rows:
             cells.extend(row.cells)
-        marks = {
-            best: any(cell.rank == 1 for cell in cells),
-            f"{WORSE} significantly worse than the best (5 %).": any(cell.worse for cell in cells),
-            **{
-                f"{text} = {why}.": any(c.state == state for c in cells)
-                for state, (text, why) in ABSENT.items()
-            },
-        }
-        lines = (" ".join(text for text, used in marks.items() if used), " ".join(self.legend))
+        states = {cell.state for cell in cells}
+        marks = []
+        if any(cell.rank == 1 for cell in cells):
+            marks.append(best)
+        if any(cell.worse for cell in cells):
+            marks.append(f"{WORSE} significantly worse than the best (5 %).")
+        for state, (text, why) in ABSENT.items():
+            if state in states:
+                marks.append(f"{text} = {why}.")
+        lines = (" ".join(marks), " ".join(self.legend))
         return [line for line in lines if line]
 
     def as_dict(self) -> dict[str, Any]:
         """The table as plain data, for JSON."""
         heads = ("key", "title", "sub", "group", "better", "notes")
-        named = zip(self.row_names(), self.rows, strict=True)
+        columns = []
+        for column in self.columns:
+            columns.append({head: getattr(column, head) for head in heads})
+        rows = []
+        for name, row in zip(self.row_names(), self.rows, strict=True):
+            cells = {}
+            for column, cell in zip(self.columns, row.cells, strict=True):
+                cells[column.key] = _plain(cell)
+            rows.append({"name": name, "block": row.block, "cells": cells})
         return {
             "title": self.title,
             "caption": self.caption,
-            "columns": [{head: getattr(column, head) for head in heads} for column in self.columns],
-            "rows": [
-                {
-                    "name": name,
-                    "block": row.block,
-                    "cells": {
-                        c.key: _plain(x) for c, x in zip(self.columns, row.cells, strict=True)
-                    },
-                }
-                for name, row in named
-            ],
+            "columns": columns,
+            "rows": rows,
             "explanations": self.explanations(),
         }
 
@@ -247,7 +245,10 @@ def _plain(cell: Cell) -> dict[str, Any]:
 def letters(index: int) -> str:
     """0, 1, ... 25, 26 -> a, b, ... z, aa."""
     first, last = divmod(index, 26)
-    return (letters(first - 1) if first else "") + string.ascii_lowercase[last]
+    letter = string.ascii_lowercase[last]
+    if first:
+        return letters(first - 1) + letter
+    return letter
 
 
 def best_and_second(cells: Sequence[Cell], *, lower: bool = False) -> list[int]:
@@ -255,12 +256,19 @@ def best_and_second(cells: Sequence[Cell], *, lower: bool = False) -> list[int]:
 
     Equal shown numbers share a place; two bests leave no second. A single number gets none.
     """
-    values = [cell.shown if cell.state == "value" else None for cell in cells]
+    sign = -1 if lower else 1
+    values = []
+    for cell in cells:
+        shown = cell.shown if cell.state == "value" else None
+        values.append(None if shown is None else sign * shown)
     numbers = [value for value in values if value is not None]
-    better = []
-    for v in values:
-        better.append(0 if v is None else 1 + sum((o < v) if lower else (o > v) for o in numbers))
-    return [place if place <= 2 and len(numbers) > 1 else 0 for place in better]
+    places = []
+    for value in values:
+        place = 0
+        if value is not None and len(numbers) > 1:
+            place = 1 + sum(other > value for other in numbers)
+        places.append(place if place <= 2 else 0)
+    return places
 
 
 def rank_cells(columns: Sequence[Column], rows: Sequence[TableRow]) -> tuple[TableRow, ...]:
@@ -276,9 +284,11 @@ def rank_cells(columns: Sequence[Column], rows: Sequence[TableRow]) -> tuple[Tab
             for i, row in enumerate(rows):
                 if row.block == block and row.ranked:
                     lines.append(i)
-            places = best_and_second(
-                [rows[i].cells[j] for i in lines], lower=column.better == "lower"
-            )
+            cells = [rows[i].cells[j] for i in lines]
+            places = best_and_second(cells, lower=column.better == "lower")
             for i, place in zip(lines, places, strict=True):
                 result[i][j] = replace(result[i][j], rank=place)
-    return tuple(replace(row, cells=tuple(cells)) for row, cells in zip(rows, result, strict=True))
+    ranked = []
+    for row, cells in zip(rows, result, strict=True):
+        ranked.append(replace(row, cells=tuple(cells)))
+    return tuple(ranked)

@@ -71,26 +71,25 @@ class ExploredTask:
         try:
             texts, labels = _read_texts(self.examples, self.file)
         except (HarnessError, OSError, ValueError) as fault:
-            return (
-                [()] * len(target),
-                gold,
-                f"the data of {self.task} cannot be read here: {one_line(str(fault))}",
-            )
+            why = f"the data of {self.task} cannot be read here: {one_line(str(fault))}"
+            return [()] * len(target), gold, why
+        why = ""
         lacking = sum(not some for some in texts)
         if lacking:
-            why = f"{lacking:,} of {len(texts):,} examples of {self.task} are not in the data found here"
-        else:
-            why = ""
+            some = f"{lacking:,} of {len(texts):,} examples of {self.task}"
+            why = f"{some} are not in the data found here"
         return texts, labels or gold, why
 
     def rows(self, comparison: RecordedResults, base_model: str = "") -> list[RecordedRow]:
         """The rows that have the task, in the order of the comparison; of one base model if it is
         given.
         """
-        every = [row for row in comparison.rows if row.key in self.runs]
-        return [
-            row for row in every if base_model in ("", row.base_model, base_name(row.base_model))
-        ]
+        found = []
+        for row in comparison.rows:
+            names = ("", row.base_model, base_name(row.base_model))
+            if row.key in self.runs and base_model in names:
+                found.append(row)
+        return found
 
 
 def error(examples: Examples) -> Floats:
@@ -116,15 +115,15 @@ def read_tasks(
     for row in comparison.rows:
         for record in row.finished:
             for examples in comparison.examples.get(record.id, ()):
-                if examples.score[3] not in _SETS and wanted(examples.score[0]):
-                    found.setdefault(examples.score, {}).setdefault(row.key, {})[record.id] = (
-                        examples
-                    )
+                task, *_, metric = examples.score
+                if metric not in _SETS and wanted(task):
+                    by_row = found.setdefault(examples.score, {})
+                    by_row.setdefault(row.key, {})[record.id] = examples
     tasks: dict[Key, ExploredTask] = {}
     for (task, source, _, metric), runs in found.items():
-        if (task, source) not in tasks or (
-            metric in _USUAL and tasks[task, source].metric not in _USUAL
-        ):
+        known = tasks.get((task, source))
+        is_more_usual = known is not None and metric in _USUAL and known.metric not in _USUAL
+        if known is None or is_more_usual:
             listed = comparison.file.files.get(f"{source}:{task}")
             file = None if listed is None else listed.settings
             tasks[task, source] = replace(_with_same_examples(runs), file=file)
@@ -139,23 +138,22 @@ def _with_same_examples(runs: Mapping[Key, Mapping[str, Examples]]) -> ExploredT
     usual = Counter(one.digest for one in every).most_common(1)[0][0]
     same = {}
     for key, by_id in runs.items():
-        same[key] = {run: one for run, one in by_id.items() if one.digest == usual}
+        of_row = {run: one for run, one in by_id.items() if one.digest == usual}
+        if of_row:
+            same[key] = of_row
     first = next(one for one in every if one.digest == usual)
     task, source, _, metric = first.score
-    return ExploredTask(
-        task,
-        source,
-        metric,
-        first,
-        {key: by_id for key, by_id in same.items() if by_id},
-    )
+    return ExploredTask(task, source, metric, first, same)
 
 
 def _read_texts(examples: Examples, file: Mapping[str, Any] | None) -> tuple[Texts, list[str]]:
     """The texts of n examples, and their labels if the task has labels."""
     name, source, _, _ = examples.score
     wanted = name if file is None else TaskFile(**file)
-    (task,) = resolve_tasks([wanted], **({"source": source} if source in SOURCES else {}))
+    if source in SOURCES:
+        (task,) = resolve_tasks([wanted], source=source)
+    else:
+        (task,) = resolve_tasks([wanted])
     tested = getattr(task, "tested", None)
     if tested is not None:
         texts, units = _texts_and_units(tested.first, tested.second)
@@ -168,8 +166,9 @@ def _read_texts(examples: Examples, file: Mapping[str, Any] | None) -> tuple[Tex
         raise InputError("the task creates its texts while it is scored")
     found = []
     for ids in examples.texts:
-        found.append(tuple(by_id.get(int(one), "") for one in ids))
-    return [some if all(some) else () for some in found], []
+        some = tuple(by_id.get(int(one), "") for one in ids)
+        found.append(some if all(some) else ())
+    return found, []
 
 
 def _texts_and_units(
@@ -235,36 +234,56 @@ def _choose(
 ) -> list[Chosen]:
     """The `most` examples of the largest size above 0; only those with a text that contains `text`."""
     texts, gold, _ = task.known
-    order = [int(place) for place in np.argsort(-size, kind="stable") if size[place] > 0]
-    if text:
-        order = [
-            place
-            for place in order
-            if any(text.casefold() in one.casefold() for one in texts[place])
-        ]
-    labels = [row.label for row in rows]
-    names = []
-    for r in rows:
-        names.append(
-            f"{r.label} ({base_name(r.base_model)})" if labels.count(r.label) > 1 else r.label
-        )
-
-    def of_rows(values: Mapping[Key, Floats], place: int) -> dict[str, float]:
-        found = {}
-        for name, row in zip(names, rows, strict=True):
-            found[name] = round(float(values[row.key][place]), 4)
-        return found
+    order = []
+    for number in np.argsort(-size, kind="stable"):
+        place = int(number)
+        if size[place] > 0 and _is_in(text, texts[place]):
+            order.append(place)
 
     scores = {}
-    for row in rows:
+    errors = {}
+    for name, row in zip(_unlike_names(rows), rows, strict=True):
         outcomes = [run.outcome for run in task.runs[row.key].values()]
-        scores[row.key] = np.mean(outcomes, axis=0)
-    stored = task.examples.texts
+        scores[name] = np.mean(outcomes, axis=0)
+        errors[name] = task.errors[row.key]
     chosen = []
     for place in order[:most]:
-        ids = tuple(f"{int(one) % 2**64:016x}" for one in stored[place])
-        values = of_rows(scores, place), of_rows(task.errors, place), round(float(by[place]), 4)
+        ids = tuple(f"{int(one) % 2**64:016x}" for one in task.examples.texts[place])
         chosen.append(
-            Chosen(task.task, task.source, place + 1, ids, texts[place], gold[place], *values)
+            Chosen(
+                task.task,
+                task.source,
+                place + 1,
+                ids,
+                texts[place],
+                gold[place],
+                scores=_round_all(scores, place),
+                errors=_round_all(errors, place),
+                by=round(float(by[place]), 4),
+            )
         )
     return chosen
+
+
+def _is_in(text: str, some: Sequence[str]) -> bool:
+    """True if some texts have another one in them, in whatever case, or that one is empty."""
+    if not text:
+        return True
+    return any(text.casefold() in one.casefold() for one in some)
+
+
+def _unlike_names(rows: Sequence[RecordedRow]) -> list[str]:
+    """Return the label of each row, with its base model where several have the label."""
+    labels = [row.label for row in rows]
+    names = []
+    for row in rows:
+        if labels.count(row.label) > 1:
+            names.append(f"{row.label} ({base_name(row.base_model)})")
+        else:
+            names.append(row.label)
+    return names
+
+
+def _round_all(by_row: Mapping[str, Floats], place: int) -> dict[str, float]:
+    """Return the value of each row at one place, to four digits."""
+    return {name: round(float(values[place]), 4) for name, values in by_row.items()}

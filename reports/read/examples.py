@@ -26,9 +26,8 @@ Floats = NDArray[np.float64]
 _OWN_UNITS = 2**32  # ids of texts are 64 random bits; a number below is a set's or a fold's
 
 
-LeftOut = Mapping[
-    str, frozenset[int]
-]  # subset -> numbers of pairs; "" -> numbers of other examples
+# Subset -> numbers of pairs; "" -> numbers of other examples.
+LeftOut = Mapping[str, frozenset[int]]
 
 
 @dataclass(frozen=True)
@@ -54,16 +53,15 @@ class Examples:
     @property
     def value(self) -> float:
         """The score."""
-        if self.score[3] == "cosine_spearman":
+        *_, metric = self.score
+        if metric == "cosine_spearman":
             metric = "spearman"
-        else:
-            metric = self.score[3]
-        parts = (self.part == part for part in np.unique(self.part))
-        return float(
-            np.mean(
-                [score_of(metric, self.target[p], self.outcome[p], np.ones(p.sum())) for p in parts]
-            )
-        )
+        scores = []
+        for part in np.unique(self.part):
+            here = self.part == part
+            weights = np.ones(here.sum())
+            scores.append(score_of(metric, self.target[here], self.outcome[here], weights))
+        return float(np.mean(scores))
 
 
 def read_examples(
@@ -77,18 +75,20 @@ def read_examples(
         OSError, ValueError, KeyError: a file that is damaged.
     """
     pairs, outcomes = folder.pairs_and_outcomes()
-    for (task, source), every in pairs[pairs["split"] == "test"].groupby(
-        ["task", "source"], sort=False
-    ):
+    tested = pairs[pairs["split"] == "test"]
+    for (task, source), rows in tested.groupby(["task", "source"], sort=False):
         without = left_out.get((str(task), str(source)), {})
-        places = zip(every["subset"], every["pair"], strict=True) if without else ()
-        keep = [number not in without.get(subset, ()) for subset, number in places]
-        if len(rows := every[keep] if without else every):
+        if without:
+            places = zip(rows["subset"], rows["pair"], strict=True)
+            rows = rows[[number not in without.get(subset, ()) for subset, number in places]]
+        if len(rows):
             yield _pairs(str(task), str(source), rows)
     for about, rows in outcomes.groupby(["task", "source", "split", "metric"], sort=False):
         task, source, split, metric = map(str, about)
-        if len(kept := rows[~rows["example"].isin(left_out.get((task, source), {}).get("", ()))]):
-            yield _outcomes((task, source, split, metric), kept)
+        without = left_out.get((task, source), {})
+        rows = rows[~rows["example"].isin(without.get("", ()))]
+        if len(rows):
+            yield _outcomes((task, source, split, metric), rows)
 
 
 def _pairs(task: str, source: str, rows: pd.DataFrame) -> Examples:
@@ -113,9 +113,11 @@ def _outcomes(score: tuple[str, str, str, str], rows: pd.DataFrame) -> Examples:
     if len(part) and part.max() + 1 == len(part):
         part[:] = 0  # one number a part, as a set's in clustering: the parts are what is drawn
     unit = rows["unit"].to_numpy(dtype=np.int64)
-    own = text_id(f"{score[1]}:{score[0]}")
+    task, source, *_ = score
+    own = text_id(f"{source}:{task}")
     texts = np.where(np.abs(unit) < _OWN_UNITS, unit ^ own, unit)[:, None]
-    target, outcome = (rows[name].to_numpy(dtype=np.float64) for name in ("target", "outcome"))
+    target = rows["target"].to_numpy(dtype=np.float64)
+    outcome = rows["outcome"].to_numpy(dtype=np.float64)
     digest = _digest(rows["example"].to_numpy(), unit, np.nan_to_num(target))
     return Examples(score, part, target, outcome, texts, digest)
 
@@ -125,9 +127,9 @@ def _digest(*columns: NDArray[np.generic]) -> bytes:
     found = hashlib.blake2b(digest_size=16)
     for column in columns:
         if column.dtype == object:
-            plain = "\n".join(map(str, column)).encode("utf-8", "surrogatepass")
+            data = "\n".join(map(str, column)).encode("utf-8", "surrogatepass")
         else:
-            plain = None
-        found.update(np.ascontiguousarray(column).tobytes() if plain is None else plain)
+            data = np.ascontiguousarray(column).tobytes()
+        found.update(data)
         found.update(b"%d;" % len(column))
     return found.digest()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from harness.results.record import Record, Score
 from reports.load import RecordedResults, RecordedRow
@@ -23,7 +24,8 @@ class LayerGrid:
     poolings: tuple[str, ...]
 
     def scores(self, row: RecordedRow, layer: int, pooling: str) -> list[tuple[Record, Score]]:
-        return row.scores(f"{self.pairs}@layer:{layer}:{pooling}", self.source, "spearman", "all")
+        task = f"{self.pairs}@layer:{layer}:{pooling}"
+        return row.scores(task, self.source, "spearman", "all")
 
     def mean(self, row: RecordedRow, layer: int, pooling: str) -> float | None:
         """Spearman x 100, the mean over seeds."""
@@ -41,20 +43,20 @@ class LayerGrid:
         alike: dict[tuple[object, ...], list[RecordedRow]] = {}
         for row in comparison.rows:
             found = []
-            for layer in self.layers:
-                for pooling in self.poolings:
-                    found.append(tuple(s.value for _, s in self.scores(row, layer, pooling)))
-            values = tuple(found)
-            if any(values):
-                alike.setdefault((row.base_model, values), []).append(row)
+            for layer, pooling in product(self.layers, self.poolings):
+                values = tuple(s.value for _, s in self.scores(row, layer, pooling))
+                found.append(values)
+            if any(found):
+                alike.setdefault((row.base_model, tuple(found)), []).append(row)
         return {rows[0].key: rows for rows in alike.values()}
 
 
 def shared_name(rows: Sequence[RecordedRow], most: int) -> str:
-    labels = [row.label for row in rows]
-    return ", ".join(labels[:most]) + (
-        f" and {len(labels) - most} more" if len(labels) > most else ""
-    )
+    """Return the labels of rows, of many the first ones and how many more there are."""
+    text = ", ".join(row.label for row in rows[:most])
+    if len(rows) > most:
+        text += f" and {len(rows) - most} more"
+    return text
 
 
 def grids(comparison: RecordedResults) -> list[LayerGrid]:
@@ -62,29 +64,22 @@ def grids(comparison: RecordedResults) -> list[LayerGrid]:
     met: dict[tuple[str, str], list[tuple[int, str]]] = {}
     for task, source in comparison.columns("layers"):
         if match := _TASK.fullmatch(task):
-            met.setdefault((match["pairs"], source), []).append(
-                (int(match["layer"]), match["pooling"])
-            )
+            cells = met.setdefault((match["pairs"], source), [])
+            cells.append((int(match["layer"]), match["pooling"]))
     found = []
     for (pairs, source), cells in met.items():
-        found.append(
-            LayerGrid(
-                pairs,
-                source,
-                tuple(sorted({layer for layer, _ in cells})),
-                tuple(dict.fromkeys(p for _, p in cells)),
-            )
-        )
+        layers = sorted({layer for layer, _ in cells})
+        poolings = dict.fromkeys(pooling for _, pooling in cells)
+        found.append(LayerGrid(pairs, source, tuple(layers), tuple(poolings)))
     return found
 
 
 def pairs_text(grid: LayerGrid, rows: Sequence[RecordedRow]) -> str:
+    """Return the pair set in words, with the number of pairs that rows were scored on."""
     sizes = set()
-    for row in rows:
-        for k in grid.layers:
-            for p in grid.poolings:
-                for _, s in grid.scores(row, k, p):
-                    sizes.add(s.n)
+    for row, layer, pooling in product(rows, grid.layers, grid.poolings):
+        for _, score in grid.scores(row, layer, pooling):
+            sizes.add(score.n)
     source = SOURCES.get(grid.source, grid.source)
     numbers = " / ".join(f"{n:,}" for n in sorted(sizes))
     return f"{grid.pairs} ({source}), {numbers} pairs"

@@ -16,14 +16,13 @@ from reports.write.environment import environment
 def _code(text: str) -> str:
     """A code span that holds any text: fenced by more backticks than it contains in a row."""
     text = one_line(text).replace("|", "\\|")
-    fence = "`" * (1 + max((len(run) for run in re.findall(r"`+", text)), default=0))
+    if not text:
+        return ""
+    longest = max(map(len, re.findall(r"`+", text)), default=0)
+    fence = "`" * (1 + longest)
     if text.startswith("`") or text.endswith("`"):
-        pad = " "
-    else:
-        pad = ""
-    if text:
-        return f"{fence}{pad}{text}{pad}{fence}"
-    return ""
+        text = f" {text} "
+    return f"{fence}{text}{fence}"
 
 
 def _cell(cell: Cell, notes: dict[str, str]) -> str:
@@ -31,13 +30,17 @@ def _cell(cell: Cell, notes: dict[str, str]) -> str:
         text = _code(cell.text)
     else:
         text = markdown_text(cell.text)
-    before, after = {1: ("**", "**"), 2: ("<u>", "</u>")}.get(
-        cell.rank, ("*", "*") if cell.state in ABSENT else ("", "")
-    )
-    text = f"{before}{text}{after}{WORSE if cell.worse else ''}"
-    return (
-        text + (f" {markdown_text(cell.spread)}" if cell.spread else "") + _marks(cell.notes, notes)
-    )
+    if cell.rank == 1:
+        text = f"**{text}**"
+    elif cell.rank == 2:
+        text = f"<u>{text}</u>"
+    elif cell.state in ABSENT:
+        text = f"*{text}*"
+    if cell.worse:
+        text += WORSE
+    if cell.spread:
+        text += f" {markdown_text(cell.spread)}"
+    return text + _marks(cell.notes, notes)
 
 
 def _marks(of: Iterable[str], notes: dict[str, str]) -> str:
@@ -51,18 +54,21 @@ def markdown_table(table: Table) -> str:
     """A GitHub table; blocks as rows of their own, footnotes below."""
     notes = table.footnotes()
     heads = []
+    rules = []
     for column in table.columns:
-        heads.append(
-            markdown_text(column.full_title)
-            + _marks(column.notes, notes)
-            + (f"<br>{markdown_text(column.sub)}" if column.sub else "")
-        )
-    body = [heads, ["---:" if column.numeric else ":---" for column in table.columns]]
+        head = markdown_text(column.full_title) + _marks(column.notes, notes)
+        if column.sub:
+            head += f"<br>{markdown_text(column.sub)}"
+        heads.append(head)
+        rules.append("---:" if column.numeric else ":---")
+    body = [heads, rules]
     blocks = table.blocks()
     for block, rows in blocks:
         if block and len(blocks) > 1:
-            body.append([f"*{markdown_text(block)}*", *[""] * (len(heads) - 1)])
-        body += [[_cell(cell, notes) for cell in row.cells] for row in rows]
+            empty = [""] * (len(heads) - 1)
+            body.append([f"*{markdown_text(block)}*", *empty])
+        for row in rows:
+            body.append([_cell(cell, notes) for cell in row.cells])
     lines = [f"**{markdown_text(table.title)}.** {markdown_text(table.caption)}", ""]
     lines += [f"| {' | '.join(cells)} |" for cells in body]
     lines += ["", " ".join(map(markdown_text, table.explanations()))]
@@ -75,7 +81,7 @@ def markdown(document: Document) -> str:
     """A whole document, with its figures from the folder `figures`."""
     from markupsafe import Markup
 
-    made = environment(markdown_text)
+    templates = environment(markdown_text)
     filters = {
         "table": markdown_table,
         "html": _html,
@@ -84,22 +90,18 @@ def markdown(document: Document) -> str:
     }
     # What a filter returns is Markdown already.
     for name, to in filters.items():
-        made.filters[name] = lambda value, to=to: Markup(to(value))  # noqa: S704
-    return (
-        re.sub(
-            r"\n{3,}",
-            "\n\n",
-            made.get_template("report.md.j2").render(document=document),
-        ).rstrip()
-        + "\n"
-    )
+        templates.filters[name] = lambda value, to=to: Markup(to(value))  # noqa: S704
+    text = templates.get_template("report.md.j2").render(document=document)
+    text = re.sub(r"\n{3,}", "\n\n", text)
+    return f"{text.rstrip()}\n"
 
 
 def _html(text: str) -> str:
     """Text inside of an HTML element of Markdown, whether or not the reader looks for Markdown in
     it.
     """
-    return re.sub(r"[\\`*_\[\]]", lambda match: f"&#{ord(match[0])};", html.escape(one_line(text)))
+    escaped = html.escape(one_line(text))
+    return re.sub(r"[\\`*_\[\]]", lambda match: f"&#{ord(match[0])};", escaped)
 
 
 def _indent(command: str) -> str:
@@ -156,7 +158,8 @@ def csv_table(table: Table) -> str:
                 columns.append((f"{column.full_title} {part}", values))
     columns.append(("notes", [_csv_notes(row) for row in rows]))
     heads = [head for head, _ in columns]
-    return csv_lines(heads, zip(*(values for _, values in columns), strict=True))
+    lines = zip(*(values for _, values in columns), strict=True)
+    return csv_lines(heads, lines)
 
 
 def _csv_value(cell: Cell) -> float | str | None:
