@@ -151,12 +151,13 @@ def describe_prompts(row: RecordedRow) -> str:
     if row.pooling and row.pooling.partition(":")[0] in ("echo", "echo_last"):
         parts.append("reads every text twice, and pools the second copy")
     if training.get("prompts"):
-        # a list of prompts has one a seed
-        of_runs = (record.training.get("prompts", {}) for record in row.finished)
-        texts = dict.fromkeys(
-            ", ".join(f'{key} "{text}"' for key, text in used.items()) for used in of_runs
-        )
-        return "; ".join([*parts, f"scored with prompts before its texts: {', or '.join(texts)}"])
+        texts: dict[str, None] = {}
+        for record in row.finished:  # a list of prompts has one a seed
+            used = record.training.get("prompts", {})
+            text = ", ".join(f'{key} "{prompt}"' for key, prompt in used.items())
+            texts[text] = None
+        parts.append(f"scored with prompts before its texts: {', or '.join(texts)}")
+        return "; ".join(parts)
     if default := training.get("default_prompt"):
         parts.append(f'scored with its default prompt "{default}" before all texts')
     if unused := training.get("unused_prompts"):
@@ -240,13 +241,14 @@ class RecordedResults(Results):
         """Row key -> (seed, lines of its training log) of every row that has any."""
         logs = {}
         for row in self.rows:
-            logs[row.key] = [
-                (r.seed, self._read(r, "curves", RunFolder.curves)) for r in row.records
-            ]
-        kept = {}
-        for key, by_seed in logs.items():
-            kept[key] = [(seed, lines) for seed, lines in by_seed if lines]
-        return {key: by_seed for key, by_seed in kept.items() if by_seed}
+            by_seed = []
+            for record in row.records:
+                lines = self._read(record, "curves", RunFolder.curves)
+                if lines:
+                    by_seed.append((record.seed, lines))
+            if by_seed:
+                logs[row.key] = by_seed
+        return logs
 
     @cached_property
     def figure_data(self) -> dict[tuple[str, str], list[tuple[Record, dict[str, dict[str, Any]]]]]:
@@ -255,11 +257,14 @@ class RecordedResults(Results):
         """
         data = {}
         for row in self.rows:
-            data[row.key] = [(r, self._read(r, "figures", RunFolder.figures)) for r in row.finished]
-        kept = {}
-        for key, runs in data.items():
-            kept[key] = [(r, parts) for r, parts in runs if parts]
-        return {key: runs for key, runs in kept.items() if runs}
+            of_row = []
+            for record in row.finished:
+                parts = self._read(record, "figures", RunFolder.figures)
+                if parts:
+                    of_row.append((record, parts))
+            if of_row:
+                data[row.key] = of_row
+        return data
 
     @cached_property
     def examples(self) -> dict[str, list[Examples]]:
@@ -268,9 +273,8 @@ class RecordedResults(Results):
         """
         found: dict[str, list[Examples]] = {}
         first: dict[tuple[Any, bytes], Examples] = {}
-        for run in dict.fromkeys(
-            record.id for record in self.records if record.status == "finished"
-        ):
+        finished = [record.id for record in self.records if record.status == "finished"]
+        for run in dict.fromkeys(finished):
             try:
                 every = list(read_examples(RunFolder(self.workdir, run), self.left_out))
             except (OSError, ValueError, KeyError, InputError) as error:
@@ -278,8 +282,10 @@ class RecordedResults(Results):
                     f"examples of run {run} are unreadable ({type(error).__name__})"
                 )
                 continue
-            alike = ((one, first.setdefault((one.score, one.digest), one)) for one in every)
-            found[run] = [replace(same, outcome=one.outcome) for one, same in alike]
+            found[run] = []
+            for one in every:
+                same = first.setdefault((one.score, one.digest), one)
+                found[run].append(replace(same, outcome=one.outcome))
         return found
 
     def _read(self, record: Record, what: str, read: Callable[[RunFolder], Any]) -> Any:
@@ -328,17 +334,19 @@ def _row(
     kept: dict[int, Record] = {}  # a `PartSeed` is another key than a seed of its number
     aside = []
     for record in newest_first:
-        same = options_of(record) == options_of(model)
-        if (
-            same
-            and (record.status != "finished" or _data(record) == _data(model))
-            and record.random_seed not in kept
-        ):
+        same_options = options_of(record) == options_of(model)
+        same_data = record.status != "finished" or _data(record) == _data(model)
+        if same_options and same_data and record.random_seed not in kept:
             kept[record.random_seed] = record
         else:
             aside.append(record)
-    own = [kept[seed] for seed in sorted(kept) if not isinstance(seed, PartSeed)]
-    held = [kept[seed] for seed in sorted(kept) if isinstance(seed, PartSeed)]
+    own = []
+    held = []
+    for seed in sorted(kept):
+        if isinstance(seed, PartSeed):
+            held.append(kept[seed])
+        else:
+            own.append(kept[seed])
     return RecordedRow.of_records(label, base_model, own or held[:1], held), aside
 
 
@@ -354,19 +362,16 @@ def _rows(
     aside = []
     for (label, base_model), members in grouped.items():
         row, old = _row(label, base_model, members)
-        listed = []
-        for r in row.records:
-            if (key := (r.id, label)) in runs:
-                listed.append(runs[key])
+        keys = [(record.id, label) for record in row.records]
+        listed = [runs[key] for key in keys if key in runs]
         added = any(run.added for run in listed)
         start = next((run.start for run in listed if run.start), "")
         source = next((run.source for run in listed if run.source), "")
         rows.append(replace(row, added=added, start=start, source=source))
         aside += old
     rows = _assign_groups(rows)
-    rows.sort(
-        key=lambda r: (r.block, SUPERVISION.index(r.supervision))
-    )  # inside: the order of the experiment
+    # Inside: the order of the experiment.
+    rows.sort(key=lambda row: (row.block, SUPERVISION.index(row.supervision)))
     return tuple(rows), aside
 
 

@@ -79,11 +79,10 @@ def _check_duplicates(frame: pd.DataFrame) -> None:
         return
     second = frame[repeated].iloc[0]
     same = (frame[keys] == second[keys]).all(axis=1)
-    first = frame[same].iloc[0]
+    first_place = frame[same].iloc[0]["place"]
     what = ", ".join(f"{name} {second[name]}" for name in keys if second[name])
     raise InputError(
-        f"a second score of {what}; expected one (the first: {first['place']})",
-        file=second["place"],
+        f"a second score of {what}; expected one (the first: {first_place})", file=second["place"]
     )
 
 
@@ -115,17 +114,19 @@ def _check_task(task: str, part: pd.DataFrame, notes: list[str]) -> None:
     shared: set[str] | None = None
     for _, line in part[part["metrics"] != ""].iterrows():
         metrics = set(line["metrics"].split())
-        if shared is not None and not shared & metrics:
+        if shared is None:
+            shared = metrics
+            continue
+        if not shared & metrics:
+            own = " or ".join(sorted(metrics))
+            others = " or ".join(sorted(shared))
             raise InputError(
-                f"{name}: the main score of {line['row']} equals {' or '.join(sorted(metrics))}, "
-                f"and that of other rows {' or '.join(sorted(shared))}",
+                f"{name}: the main score of {line['row']} equals {own}, "
+                f"and that of other rows {others}",
                 file=line["place"],
                 remedy="score all rows by the same metric",
             )
-        if shared is None:
-            shared = metrics
-        else:
-            shared = shared & metrics
+        shared = shared & metrics
 
     for column in ("metric", "lower_is_better"):
         _check_one_word(column, part)
@@ -159,18 +160,20 @@ def _fill_statements(frame: pd.DataFrame, task: str) -> None:
     """
     here = frame["task"] == task
     parts = [("metric", here), ("lower_is_better", here)]
-    parts += [
-        ("scale", here & (frame["file"] == file)) for file in frame.loc[here, "file"].unique()
-    ]
+    for file in frame.loc[here, "file"].unique():
+        of_file = frame["file"] == file
+        parts.append(("scale", here & of_file))
     for column, lines in parts:
         stated = frame.loc[lines & (frame[column] != ""), column].unique()
         if len(stated) == 1:
             frame.loc[lines, column] = stated[0]
     metrics = set(frame.loc[here, "metric"].str.lower())
     if metrics & _WITHOUT_BOUNDS:
-        frame.loc[here & (frame["scale"] == ""), "scale"] = "none"
+        unstated = here & (frame["scale"] == "")
+        frame.loc[unstated, "scale"] = "none"
     if metrics & _LOWER_IS_BETTER:
-        frame.loc[here & (frame["lower_is_better"] == ""), "lower_is_better"] = "true"
+        unstated = here & (frame["lower_is_better"] == "")
+        frame.loc[unstated, "lower_is_better"] = "true"
 
 
 def _check_targets(name: str, part: pd.DataFrame) -> None:
@@ -188,15 +191,17 @@ def _check_targets(name: str, part: pd.DataFrame) -> None:
     if len(other):
         line = other.iloc[0]
         before = float(first[other.index].iloc[0])
-        message = f"{name}, example {line['example']}: {line['target']:g}, but {before:g} in a line before"
+        example = f"{name}, example {line['example']}"
+        message = f"{example}: {line['target']:g}, but {before:g} in a line before"
         raise InputError(message, file=line["place"], key='column "target"')
     metric = part["metric"].iloc[0]
     binary = {"f1": ("target", "score"), "ap": ("target",)}.get(metric, ())
     for column in binary:
         wrong = part[~part[column].isin([0.0, 1.0])]
         if len(wrong):
-            message = f'metric "{metric}" needs values of 0 and 1, not {wrong.iloc[0][column]:g}'
-            raise InputError(message, file=wrong.iloc[0]["place"], key=f'column "{column}"')
+            line = wrong.iloc[0]
+            message = f'metric "{metric}" needs values of 0 and 1, not {line[column]:g}'
+            raise InputError(message, file=line["place"], key=f'column "{column}"')
 
 
 def _apply_scale(frame: pd.DataFrame, notes: list[str]) -> None:
@@ -210,14 +215,16 @@ def _apply_scale(frame: pd.DataFrame, notes: list[str]) -> None:
         else:
             name = "the scores"
         scale = _find_scale(name, part)
-        if not part["scale"].iloc[0]:
-            found[f"{name} in {file}" if several else name] = scale
-        score = part["score"] / (100.0 if scale == float("inf") else scale)
+        is_stated = bool(part["scale"].iloc[0])
+        if not is_stated:
+            place = f"{name} in {file}" if several else name
+            found[place] = scale
+        divisor = 100.0 if scale == float("inf") else scale
+        score = part["score"] / divisor
         is_error = part["lower_is_better"].iloc[0] == "true"
         if is_error:
-            frame.loc[part.index, "score"] = -score
-        else:
-            frame.loc[part.index, "score"] = score
+            score = -score
+        frame.loc[part.index, "score"] = score
         frame.loc[part.index, "scale"] = f"{scale:g}"
         note = f"scores of {name} are {SHOWN_NEGATIVE}"
         if is_error and note not in notes:
@@ -234,23 +241,19 @@ def _find_scale(name: str, part: pd.DataFrame) -> float:
         InputError: rows have scores on two scales, or a score is out of range.
     """
     stated = part["scale"].iloc[0]
+    size = part["score"].abs()
     if stated:
         scale = SCALES[stated]
     else:
-        if part["score"].abs().max() <= 1:
-            scale = 1.0
-        else:
-            scale = 100.0
+        scale = 1.0 if size.max() <= 1 else 100.0
         _check_one_scale(name, part)
-    if scale == float("inf"):
-        limit = LARGEST_SCORE
-    else:
-        limit = scale
-    beyond = part[part["score"].abs() > limit * (1 + 1e-9)]
+    limit = LARGEST_SCORE if scale == float("inf") else scale
+    beyond = part[size > limit * (1 + 1e-9)]
     if len(beyond):
         worst = beyond.iloc[0]
+        score = f"row {worst['row']} has {worst['score']:g}"
         raise InputError(
-            f"{name}: row {worst['row']} has {worst['score']:g}, expected -{limit:g} to {limit:g}",
+            f"{name}: {score}, expected -{limit:g} to {limit:g}",
             file=worst["place"],
             key='column "score"',
             remedy='correct it, or state "none" in a column "scale" if scores have no bounds',
@@ -267,8 +270,8 @@ def _check_one_scale(name: str, part: pd.DataFrame) -> None:
     Raises:
         InputError: such runs, with both rows.
     """
-    sizes = part["score"].abs()
-    largest = part.loc[sizes.groupby([part["row"], part["seed"]], sort=False).idxmax()]
+    of_runs = part["score"].abs().groupby([part["row"], part["seed"]], sort=False)
+    largest = part.loc[of_runs.idxmax()]
     size = largest["score"].abs()
     small = largest[(size <= 1) & (size > 0)]
     large = largest[size > 1]
@@ -287,9 +290,10 @@ def _check_one_scale(name: str, part: pd.DataFrame) -> None:
     other = large.iloc[0]
     if len(large) < len(small):
         one, other = other, one
+    first = f"row {one['row']} has {one['score']:g}"
+    second = f"row {other['row']} has {other['score']:g} ({other['place']})"
     raise InputError(
-        f"{name}: row {one['row']} has {one['score']:g}, while row {other['row']} has "
-        f"{other['score']:g} ({other['place']})",
+        f"{name}: {first}, while {second}",
         file=one["place"],
         key='column "score"',
         remedy='give all in one scale, 0 to 1 or 0 to 100, or state it in a column "scale"',
@@ -306,10 +310,10 @@ def _find_copies(frame: pd.DataFrame) -> list[str]:
         first: dict[tuple[float, ...], str] = {}
         copies = []
         for seed, run in part.groupby("seed", sort=False):
-            ordered = run.sort_values(["task", "example"])
-            if len(run) < _MANY and all(_digits(score) < _DIGITS for score in ordered["score"]):
+            values = run.sort_values(["task", "example"])["score"]
+            if len(run) < _MANY and all(_digits(score) < _DIGITS for score in values):
                 continue
-            scores = tuple(float(f"{score:.{_DIGITS}g}") for score in ordered["score"])
+            scores = tuple(float(f"{score:.{_DIGITS}g}") for score in values)
             if scores in first:
                 copies.append(f"{first[scores]} and {seed}")
             first.setdefault(scores, str(seed))

@@ -161,22 +161,28 @@ def _read_mteb(file: Path, tree: Mapping[str, Any]) -> Line:
     split, parts = _find_split(file, tree.get("scores"))
     values = []
     metrics: set[str] = set()
+    subsets = set()
     for number, part in enumerate(parts):
+        main_score = part.get("main_score")
         equal = set()
         for name, value in part.items():
-            if name not in _NO_METRIC and value == part.get("main_score"):
+            if name not in _NO_METRIC and value == main_score:
                 equal.add(name)
         key = f'key "scores.{split}.main_score"'
-        values.append(_check_main_score(part.get("main_score"), equal, file, key))
+        values.append(_check_main_score(main_score, equal, file, key))
         metrics = metrics & equal if number else equal
-    subsets = sorted({str(part.get("hf_subset", "default")) for part in parts} - {"default"})
+        subsets.add(str(part.get("hf_subset", "default")))
+    subsets.discard("default")
+    name_of_split = split
+    if subsets:
+        name_of_split += f" ({', '.join(sorted(subsets))})"
     return {
         "row": _row_of(file),
         "folder": _revision_of(file),
         "task": task,
         "score": sum(values) / len(values),
         "scale": "100" if _PERCENT & metrics else "1",
-        "split": f"{split} ({', '.join(subsets)})" if subsets else split,
+        "split": name_of_split,
         "revision": str(tree.get("dataset_revision") or ""),
         "version": str(tree.get("mteb_version") or ""),
         "metrics": " ".join(sorted(metrics)),
@@ -191,15 +197,16 @@ def _find_split(file: Path, by_split: Any) -> tuple[str, list[dict[str, Any]]]:
     """
     if not isinstance(by_split, dict):
         raise InputError("expected a table with a list a split", file=file, key='key "scores"')
-    known = [*(name for name in _SPLITS if name in by_split), *by_split]
-    split = next((name for name in known if by_split[name]), "")
-    if not split:
-        raise InputError('no "main_score" of a test split', file=file, key='key "scores"')
-    parts = by_split[split]
-    if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
-        key = f'key "scores.{split}"'
-        raise InputError("expected a list with a table a subset", file=file, key=key)
-    return split, parts
+    usual = [name for name in _SPLITS if name in by_split]
+    for split in (*usual, *by_split):
+        parts = by_split[split]
+        if not parts:
+            continue
+        if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
+            key = f'key "scores.{split}"'
+            raise InputError("expected a list with a table a subset", file=file, key=key)
+        return split, parts
+    raise InputError('no "main_score" of a test split', file=file, key='key "scores"')
 
 
 def _check_main_score(value: Any, metrics: set[str], file: Path, key: str) -> float:

@@ -113,9 +113,11 @@ def _tell_sources_apart(parts: Sequence[pd.DataFrame], sources: Sequence[Any]) -
     for place, (part, names) in enumerate(zip(parts, local, strict=True)):
         others = frozenset[str]().union(*local[:place], *local[place + 1 :])
         for name in names & others:
-            where = Path(sources[place]).absolute()
-            source = where if where.is_dir() else where.parent
-            part.loc[part["row"] == name, "row"] = f"{name} ({source.parent.name}/{source.name})"
+            folder = Path(sources[place]).absolute()
+            if not folder.is_dir():
+                folder = folder.parent
+            full_name = f"{name} ({folder.parent.name}/{folder.name})"
+            part.loc[part["row"] == name, "row"] = full_name
 
 
 def holds_results(folder: Path) -> bool:

@@ -123,9 +123,9 @@ def question_of_scores(
     joined = set()
     if has_examples:
         joined = {label for label in few if len(runs_of[label]) == 1 or not pair}
-    files = {
-        str(label): tuple(part["file"].unique()) for label, part in frame.groupby("row", sort=False)
-    }
+    files = {}
+    for label, part in frame.groupby("row", sort=False):
+        files[str(label)] = tuple(part["file"].unique())
     rows, scored = _make_rows(runs_of, moved, files, joined=joined, has_examples=has_examples)
     unknown = _describe_unknown(few, runs_of, has_examples, left_out)
     results = Results(name, rows, note="; ".join([*unknown, *notes]))
@@ -136,7 +136,8 @@ def question_of_scores(
     target = Target("scores", title, title, tuple(scored))
     by_score = {measure.score: runs for measure, runs in scored.items()}
     given = ExampleScores(results, given=by_score)
-    return Question(results, target, Significance(results, examples=given, targets=[target]))
+    significance = Significance(results, examples=given, targets=[target])
+    return Question(results, target, significance)
 
 
 def _influences(frame: pd.DataFrame, by_run: pd.DataFrame, tasks: list[str]) -> Moved:
@@ -149,7 +150,8 @@ def _influences(frame: pd.DataFrame, by_run: pd.DataFrame, tasks: list[str]) -> 
         here = by_run.columns.get_level_values("task") == task
         metric = gold["metric"][here].iloc[0]
         target = gold["target"][here].to_numpy()
-        moved[task] = [_score_and_influence(scores, target, metric) for scores in values[:, here]]
+        of_runs = values[:, here]
+        moved[task] = [_score_and_influence(scores, target, metric) for scores in of_runs]
     return moved
 
 
@@ -182,13 +184,7 @@ def _make_rows(
             made.append(run)
             for measure, by_run in scored.items():
                 members = [moved[measure.task][place] for place in group]
-                value = float(np.mean([one.value for one in members]))
-                by_example = np.mean([one.influence for one in members], axis=0)
-                by_run[run.id] = Scored(
-                    value,
-                    by_example if has_examples else by_example[:0],
-                    is_share=all(one.is_share for one in members),
-                )
+                by_run[run.id] = _average(members, has_examples=has_examples)
         row = ResultRow(
             label,
             "",
@@ -198,6 +194,15 @@ def _make_rows(
         )
         rows.append(row)
     return rows, scored
+
+
+def _average(members: Sequence[Scored], *, has_examples: bool) -> Scored:
+    """Return the mean of some runs as one, without its single score where that is no example."""
+    value = float(np.mean([one.value for one in members]))
+    by_example = np.mean([one.influence for one in members], axis=0)
+    if not has_examples:
+        by_example = by_example[:0]
+    return Scored(value, by_example, is_share=all(one.is_share for one in members))
 
 
 def _check_mean(frame: pd.DataFrame, tasks: list[str], name: str) -> None:
@@ -295,30 +300,7 @@ def _describe_unknown(
     """Return what is not known of seeds and examples, a phrase each."""
     parts = []
     if few:
-        counts = [len(runs_of[label]) for label in few]
-        if max(counts) == 1:
-            runs = "one run"
-        else:
-            runs = "one run or two"
-        if min(counts) == 2:
-            runs = "two runs"
-        who = "all rows have"
-        if len(few) < len(runs_of):
-            if len(few) == 1:
-                verb = "has"
-            else:
-                verb = "have"
-            who = f"{join_some(few, 4)} {verb}"
-        if has_examples:
-            if max(counts) == 1:
-                averaged = ""
-            else:
-                averaged = ", which are averaged"
-            parts.append(
-                f"{who} only {runs}{averaged}, so this holds for these runs and not for other seeds"
-            )
-        else:
-            parts.append(f"{who} only {runs}, of which nothing can be concluded without examples")
+        parts.append(_describe_few(few, runs_of, has_examples=has_examples))
     if not has_examples and len(few) < len(runs_of):
         parts.append(
             "scores of single examples are not known, so this holds for these test sets alone"
@@ -330,3 +312,25 @@ def _describe_unknown(
     if left_out:
         parts.append(f"left out, as not every row has them: {join_some(left_out, 4)}")
     return parts
+
+
+def _describe_few(few: list[str], runs_of: dict[str, list[int]], *, has_examples: bool) -> str:
+    """Return which rows have fewer than three runs, and what follows from that."""
+    counts = [len(runs_of[label]) for label in few]
+    if max(counts) == 1:
+        runs = "one run"
+    elif min(counts) == 2:
+        runs = "two runs"
+    else:
+        runs = "one run or two"
+    if len(few) == len(runs_of):
+        who = "all rows have"
+    elif len(few) == 1:
+        who = f"{few[0]} has"
+    else:
+        who = f"{join_some(few, 4)} have"
+    if not has_examples:
+        return f"{who} only {runs}, of which nothing can be concluded without examples"
+    if max(counts) > 1:
+        runs += ", which are averaged"
+    return f"{who} only {runs}, so this holds for these runs and not for other seeds"
