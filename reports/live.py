@@ -62,25 +62,29 @@ def page(progress: Mapping[str, Any], now: float) -> str:
     counted = Counter(run["state"] for run in runs)
     by_row: dict[str, list[Mapping[str, Any]]] = {}
     for run in runs:
-        by_row.setdefault(" · ".join(filter(None, (run["row"], run["base_model"]))), []).append(run)
-    return (
-        environment(visible, autoescape=True)
-        .get_template("live.html.j2")
-        .render(
-            progress=progress,
-            running=progress["phase"] == "running",
-            refresh=REFRESH,
-            headline=_headline(progress, counted),
-            updated=time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(progress["updated"])),
-            counts=[(state, count, 100 * count / len(runs)) for state, count in _in_order(counted)],
-            marks=STATES,
-            active=[_active(run, now) for run in runs if run["state"] == "running"][:_LINES],
-            rows=[
-                (label, some, _in_order(Counter(run["state"] for run in some)))
-                for label, some in by_row.items()
-            ],
-            trouble=[run for run in runs if run["state"] in _TROUBLE][:_LINES],
-        )
+        label = " · ".join(filter(None, (run["row"], run["base_model"])))
+        by_row.setdefault(label, []).append(run)
+    rows = []
+    for label, some in by_row.items():
+        rows.append((label, some, _in_order(Counter(run["state"] for run in some))))
+    counts = []
+    for state, count in _in_order(counted):
+        counts.append((state, count, 100 * count / len(runs)))
+    running = [run for run in runs if run["state"] == "running"]
+    trouble = [run for run in runs if run["state"] in _TROUBLE]
+    updated = time.localtime(progress["updated"])
+    template = environment(visible, autoescape=True).get_template("live.html.j2")
+    return template.render(
+        progress=progress,
+        running=progress["phase"] == "running",
+        refresh=REFRESH,
+        headline=_headline(progress, counted),
+        updated=time.strftime("%Y-%m-%d %H:%M:%S %Z", updated),
+        counts=counts,
+        marks=STATES,
+        active=[_active(run, now) for run in running[:_LINES]],
+        rows=rows,
+        trouble=trouble[:_LINES],
     )
 
 
@@ -97,15 +101,13 @@ def _headline(progress: Mapping[str, Any], counted: Mapping[str, int]) -> str:
         summary = f"No {noun} yet"
     if progress["phase"] != "running":
         took = describe_duration(max(0.0, progress["updated"] - progress["started"]))
+        text = f"{progress['phase'].capitalize()} after {took}"
         if progress["reason"]:
-            why = f": {progress['reason']}"
-        else:
-            why = ""
-        if progress["phase"] == "ended":
-            rest = ""
-        else:
-            rest = " The same command resumes it."
-        return f"{progress['phase'].capitalize()} after {took}{why}. {summary}.{rest}"
+            text += f": {progress['reason']}"
+        text += f". {summary}."
+        if progress["phase"] != "ended":
+            text += " The same command resumes it."
+        return text
     left = progress["remaining_seconds"]
     if left is None:
         return f"{summary}."
@@ -120,15 +122,14 @@ def _active(run: Mapping[str, Any], now: float) -> dict[str, Any]:
         share = 100 * (run["step"] or 0) / run["steps"]
     else:
         share = None
-    scores = [100 * score for _, score in run["dev"] if score is not None and math.isfinite(score)][
-        -_SHOWN:
-    ]
+    known = [score for _, score in run["dev"] if score is not None and math.isfinite(score)]
+    scores = [100 * score for score in known[-_SHOWN:]]
     low = min(scores, default=0.0)
-    height = max(scores, default=0.0) - min(scores, default=0.0) or 1.0
-    texts = []
+    height = max(scores, default=0.0) - low or 1.0
+    highest = len(_BARS) - 1
+    curve = ""
     for score in scores:
-        texts.append(_BARS[int((len(_BARS) - 1) * (score - low) / height)])
-    curve = "".join(texts)
+        curve += _BARS[int(highest * (score - low) / height)]
     if run["began"]:
         took = describe_duration(now - run["began"])
     else:

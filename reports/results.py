@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import Any, Protocol, Self, TypeVar
 
 from harness.results.facts import Facts
@@ -140,9 +141,11 @@ class ResultRow:
         other tasks too.
         """
         start = f"{task}: " if named else ""
-        return tuple(
-            dict.fromkeys(f"{start}{r.missing[task]}" for r in self.finished if task in r.missing)
-        )
+        found: dict[str, None] = {}
+        for run in self.finished:
+            if task in run.missing:
+                found[f"{start}{run.missing[task]}"] = None
+        return tuple(found)
 
 
 AnyRow = TypeVar("AnyRow", bound=ResultRow)
@@ -260,11 +263,10 @@ class Results:
                 missing.update(run.missing)
             wanted = missing & set(tasks_of(suite))
         sources = {source for source, _ in met} or self._sources_of(wanted)
-        met |= dict.fromkeys(
-            (source, task) for source in sorted(sources) for task in sorted(wanted)
-        )
+        met |= dict.fromkeys(product(sorted(sources), sorted(wanted)))
         place = {task: i for i, task in enumerate(STS_ORDER)}
-        ordered = sorted(met, key=lambda key: (key[0], place.get(key[1], len(place))))
+        last = len(place)
+        ordered = sorted(met, key=lambda key: (key[0], place.get(key[1], last)))
         return [(task, source) for source, task in ordered]
 
     def _sources_of(self, tasks: set[str]) -> set[str]:

@@ -87,15 +87,22 @@ def _of(score: Score) -> Measure:
 
 def suite_measures(results: Results, suite: str) -> list[Measure]:
     """The numbers in the table of a suite, in its order."""
-    found = (main_measure(results, suite, task, source) for task, source in results.columns(suite))
-    return [measure for measure in found if measure is not None]
+    found = []
+    for task, source in results.columns(suite):
+        measure = main_measure(results, suite, task, source)
+        if measure is not None:
+            found.append(measure)
+    return found
 
 
 def transfer_average(results: Results, suite: str) -> Target | None:
     """SentEval's mean of seven; None where not just those were evaluated."""
     measures = suite_measures(results, suite)
     prefix = TRANSFER_SUITES.get(suite)
-    if prefix is None or {one.task.removeprefix(prefix) for one in measures} != set(TRANSFER):
+    if prefix is None:
+        return None
+    tasks = {one.task.removeprefix(prefix) for one in measures}
+    if tasks != set(TRANSFER):
         return None
     name = ", prototyping" if prefix else ""
     return Target(
@@ -151,8 +158,10 @@ def known_targets(results: Results) -> Iterator[tuple[tuple[str, ...], Target]]:
     shown): averages first, then tasks."""
     usual = targets(results)
     for target in usual:
-        average = target.key.startswith("sts-") and len(target.measures) > 1
-        yield (*(["STS"] if average else []), target.short, target.key), target
+        words: tuple[str, ...] = (target.short, target.key)
+        if target.key.startswith("sts-") and len(target.measures) > 1:
+            words = ("STS", *words)
+        yield words, target
     suites = dict.fromkeys(s.suite for s in results.scores)
     for suite in suites:
         if suite == "mteb":
@@ -196,40 +205,43 @@ def _mteb(results: Results) -> Iterator[tuple[tuple[str, ...], Target]]:
         for category in ("", *sets):
             if (target := mteb_average(results, suite, category)) is not None:
                 yield (target.key,), target
-    asked = dict.fromkeys(
-        s.task.removeprefix(PREFIX) for run in results.runs for s in run.scores if s.suite == "mteb"
-    )
-    for measure in mteb_measures(results, list(asked)):
+    names: dict[str, None] = {}
+    for run in results.runs:
+        for score in run.scores:
+            if score.suite == "mteb":
+                names[score.task.removeprefix(PREFIX)] = None
+    for measure in mteb_measures(results, list(names)):
         yield (measure.task.removeprefix(PREFIX), measure.task), alone(measure)
 
 
 def _suite(results: Results, suite: str) -> Iterator[tuple[tuple[str, ...], Target]]:
     about = find_suite(suite)
-    if any(word in suite for word in _DESCRIPTIVE) or (
-        about is not None and not about.higher_is_better
-    ):
+    lower_is_better = about is not None and not about.higher_is_better
+    if lower_is_better or any(word in suite for word in _DESCRIPTIVE):
         return
     measures = suite_measures(results, suite)
+    kinds = {(measure.metric, measure.source) for measure in measures}
+    own_tasks = suite.startswith(("embedded", "own-"))
     if (average := transfer_average(results, suite)) is not None:
         yield (suite, average.short), average
-    elif not suite.startswith(("embedded", "own-")) and len(
-        {(m.metric, m.source) for m in measures}
-    ) == 1 < len(measures):
-        most, _ = tasks_of_most_rows(results.rows, [(m.task, m.source) for m in measures])
-        kept = tuple(m for m in measures if (m.task, m.source) in most)
-        yield (
-            (suite,),
-            Target(
-                f"suite-{suite}",
-                f"the average of {len(kept)} {suite} tasks",
-                f"{suite} average",
-                kept,
-            ),
-        )
+    elif not own_tasks and len(measures) > 1 and len(kinds) == 1:
+        yield (suite,), _average_of_suite(results, suite, measures)
     for measure in measures:
-        name = SOURCES.get(measure.source, measure.source)
-        if measure.source == "file":
-            title = ""
-        else:
-            title = f"{measure.task} ({name})"
-        yield (measure.task, measure.task.rsplit(":", 1)[-1]), alone(measure, title)
+        title = ""
+        if measure.source != "file":
+            title = f"{measure.task} ({SOURCES.get(measure.source, measure.source)})"
+        last = measure.task.rsplit(":", 1)[-1]
+        yield (measure.task, last), alone(measure, title)
+
+
+def _average_of_suite(results: Results, suite: str, measures: Sequence[Measure]) -> Target:
+    """Return the mean of the tasks of a suite that most rows have."""
+    tasks = [(measure.task, measure.source) for measure in measures]
+    most, _ = tasks_of_most_rows(results.rows, tasks)
+    kept = tuple(measure for measure in measures if (measure.task, measure.source) in most)
+    return Target(
+        f"suite-{suite}",
+        f"the average of {len(kept)} {suite} tasks",
+        f"{suite} average",
+        kept,
+    )

@@ -147,20 +147,20 @@ class WithReport:
 
 def _find(blocks: Sequence[B], name: str, kind: str) -> B:
     """The block of that key, else the first one whose key and title have all words of `name`."""
-    words = re.findall(r"\w+", name.lower())
-    found: list[B] = [block for block in blocks if block.key == name]
-    found += [
-        b
-        for b in blocks
-        if words and set(words) <= set(re.findall(r"\w+", f"{b.key} {b.title}".lower()))
-    ]
-    if not found:
-        known = [block.key for block in blocks]
-        raise InputError(
-            f'no {kind} "{name}"{nearest(name, known)}; there are: {", ".join(known) or "none"}',
-            key=name,
-        )
-    return found[0]
+    for block in blocks:
+        if block.key == name:
+            return block
+    wanted = _words_of(name)
+    for block in blocks:
+        if wanted and wanted <= _words_of(f"{block.key} {block.title}"):
+            return block
+    known = [block.key for block in blocks]
+    listed = ", ".join(known) or "none"
+    raise InputError(f'no {kind} "{name}"{nearest(name, known)}; there are: {listed}', key=name)
+
+
+def _words_of(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.lower()))
 
 
 def _frame(table: Table) -> pd.DataFrame:
@@ -168,31 +168,32 @@ def _frame(table: Table) -> pd.DataFrame:
 
     notes = table.footnotes()
     lines = []
+    names = []
     for block, rows in table.blocks():
         for row in rows:
-            lines.append((block, row.cells))
+            names.append(block)
+            lines.append([_text(cell, notes) for cell in row.cells])
     heads = []
     for column in table.columns:
         heads.append(": ".join(filter(None, (column.group, column.title))))
+    index = None
     if len(table.blocks()) > 1:
-        index = [block for block, _ in lines]
-    else:
-        index = None
-    frame = pd.DataFrame(
-        [[_text(cell, notes) for cell in cells] for _, cells in lines],
-        index=index,
-        columns=heads,
-    )
-    legend = [
-        *table.explanations("*: best."),
-        *(f"{letter}: {note}" for note, letter in notes.items()),
-    ]
+        index = names
+    frame = pd.DataFrame(lines, index=index, columns=heads)
+    legend = table.explanations("*: best.")
+    for note, letter in notes.items():
+        legend.append(f"{letter}: {note}")
     frame.attrs = {"title": table.title, "caption": table.caption, "legend": legend}
     return frame
 
 
 def _text(cell: Cell, notes: dict[str, str]) -> str:
-    text = f"{WORSE if cell.worse else ''}{cell.text}{'*' if cell.rank == 1 else ''} {cell.spread}".strip()
+    text = cell.text
+    if cell.worse:
+        text = f"{WORSE}{text}"
+    if cell.rank == 1:
+        text += "*"
+    text = f"{text} {cell.spread}".strip()
     letters = ",".join(notes[note] for note in cell.notes)
     if letters:
         return f"{text} [{letters}]"

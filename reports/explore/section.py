@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +21,7 @@ from reports.explore.examples import Chosen, ExploredTask, choose_differing, cho
 from reports.load import RecordedResults, RecordedRow
 from reports.read.examples import Examples
 from reports.stats import verdicts
+from reports.stats.estimate import Floats
 from reports.stats.example_scores import ExampleScores
 from reports.stats.significance import Significance
 from reports.tables.score_cells import HEAD, block_of, name_cell
@@ -65,17 +65,15 @@ def slices_of(texts: Sequence[str]) -> dict[str, str]:
     """The slice of an example by each rule: the length of its longer text, word overlap (Jaccard)
     and negation.
     """
+    found = {}
     longest = max(len(words(text)) for text in texts)
-    found = {
-        "Length": "up to 8 words"
-        if longest <= 8
-        else "9 to 16 words"
-        if longest <= 16
-        else "over 16 words"
-    }
-    negated = []
-    for text in texts:
-        negated.append(any(word in _NEGATIONS or word.endswith("n't") for word in words(text)))
+    if longest <= 8:
+        found["Length"] = "up to 8 words"
+    elif longest <= 16:
+        found["Length"] = "9 to 16 words"
+    else:
+        found["Length"] = "over 16 words"
+    negated = [_is_negated(text) for text in texts]
     if all(negated):
         found["Negation"] = "with"
     elif any(negated):
@@ -83,7 +81,8 @@ def slices_of(texts: Sequence[str]) -> dict[str, str]:
     else:
         found["Negation"] = "without"
     if len(texts) == 2:
-        a, b = (set(words(text)) for text in texts)
+        a = set(words(texts[0]))
+        b = set(words(texts[1]))
         share = len(a & b) / max(len(a | b), 1)
         if share < 1 / 3:
             found["Word overlap"] = "below 1/3"
@@ -94,18 +93,29 @@ def slices_of(texts: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def _is_negated(text: str) -> bool:
+    """True if a word of the text is a negation."""
+    return any(word in _NEGATIONS or word.endswith("n't") for word in words(text))
+
+
 def slice_masks(task: ExploredTask) -> dict[tuple[str, str], Mask]:
     """(rule, slice) -> (n,) mask of its examples, for the slices of `FEWEST` examples or more that
     can be scored.
     """
-    every = [slices_of(texts) if texts else {} for texts in task.known[0]]
-    target = task.examples.target
+    every_texts, *_ = task.known
+    every = [slices_of(texts) if texts else {} for texts in every_texts]
     found = {}
-    for rule, name in ((rule, name) for rule, names in _SLICES.items() for name in names):
-        mask = np.array([one.get(rule) == name for one in every])
-        if mask.sum() >= FEWEST and (np.isnan(target[mask]).all() or np.ptp(target[mask]) > 0):
-            found[rule, name] = mask
+    for rule, names in _SLICES.items():
+        for name in names:
+            mask = np.array([one.get(rule) == name for one in every])
+            if mask.sum() >= FEWEST and _can_be_scored(task.examples.target[mask]):
+                found[rule, name] = mask
     return found
+
+
+def _can_be_scored(target: Floats) -> bool:
+    """True if there are no gold scores, or unlike ones."""
+    return bool(np.isnan(target).all() or np.ptp(target) > 0)
 
 
 def explore(comparison: RecordedResults, significance: Significance) -> list[Block]:
@@ -113,14 +123,13 @@ def explore(comparison: RecordedResults, significance: Significance) -> list[Blo
     if len([row for row in comparison.rows if row.finished]) < 2:
         return []
     pairs_first = sorted(read_tasks(comparison), key=lambda task: task.metric != "spearman")
-    able = []
+    tasks: list[ExploredTask] = []
     for task in pairs_first:
-        if len(task.rows(comparison)) > 1 and any(task.known[0]):
-            able.append(task)
-    tasks = list(islice(able, _TASKS))
-    tables = [_slice_table(comparison, task) for task in tasks[:1]] + [
-        _example_table(comparison, tasks)
-    ]
+        texts, *_ = task.known
+        if len(tasks) < _TASKS and len(task.rows(comparison)) > 1 and any(texts):
+            tasks.append(task)
+    tables = [_slice_table(comparison, task) for task in tasks[:1]]
+    tables.append(_example_table(comparison, tasks))
     return [table for table in tables if table is not None]
 
 
@@ -168,30 +177,32 @@ def _slice_table(comparison: RecordedResults, task: ExploredTask) -> Table | Non
                     worse.add(row.key)
         for line, row in zip(cells, rows, strict=True):
             runs = judge.by_seed(row, target)
-            ids = task.runs[row.key]
-            if runs is None:
-                value = None
-            else:
-                value = number(100 * float(runs.scores.mean()), digits=1, records=ids)
-            line.append(replace(value or EMPTY, worse=row.key in worse))
-    caption = f"{target.unit}, mean over seeds, on the examples of each slice (their number is below its name)."
+            cell = EMPTY
+            if runs is not None:
+                mean = 100 * float(runs.scores.mean())
+                cell = number(mean, digits=1, records=task.runs[row.key])
+            line.append(replace(cell, worse=row.key in worse))
+    if not masks:
+        return None
+    caption = (
+        f"{target.unit}, mean over seeds, on the examples of each slice (their number is below "
+        "its name)."
+    )
     legend = (
-        "Compare rows within a slice, not slices: they are not equally hard. Tests are corrected for all rows and for "
-        f"the {len(masks)} slices."
+        "Compare rows within a slice, not slices: they are not equally hard. Tests are "
+        f"corrected for all rows and for the {len(masks)} slices."
     )
-    body = rank_cells(
-        columns, [TableRow(tuple(c), block_of(r)) for c, r in zip(cells, rows, strict=True)]
+    lines = []
+    for line, row in zip(cells, rows, strict=True):
+        lines.append(TableRow(tuple(line), block_of(row)))
+    return Table(
+        "slices",
+        f"Scores by slice of {task.task}",
+        caption,
+        tuple(columns),
+        rank_cells(columns, lines),
+        (legend,),
     )
-    if masks:
-        return Table(
-            "slices",
-            f"Scores by slice of {task.task}",
-            caption,
-            tuple(columns),
-            body,
-            (legend,),
-        )
-    return None
 
 
 def _example_table(comparison: RecordedResults, tasks: Sequence[ExploredTask]) -> Table | None:
@@ -199,15 +210,15 @@ def _example_table(comparison: RecordedResults, tasks: Sequence[ExploredTask]) -
     best rows differ.
     """
     lines = []
-    for task in (one for one in tasks if comparison.show_texts or one.source == _OWN_SOURCE):
-        rows = task.rows(comparison)
-        rows = sorted(rows, key=lambda row: float(task.errors[row.key].mean()))
-        lines += [
-            _line(task, one, rows, "most rows are wrong")
-            for one in choose_hard(task, rows, _EXAMPLES)
-        ]
-        differing = choose_differing(task, rows[0], rows[1], _EXAMPLES)
-        lines += [_line(task, one, rows, "the two best rows differ") for one in differing]
+    for task in tasks:
+        if not comparison.show_texts and task.source != _OWN_SOURCE:
+            continue
+        means = {key: float(errors.mean()) for key, errors in task.errors.items()}
+        rows = sorted(task.rows(comparison), key=lambda row: means[row.key])
+        for one in choose_hard(task, rows, _EXAMPLES):
+            lines.append(_line(task, one, rows, "most rows are wrong"))
+        for one in choose_differing(task, rows[0], rows[1], _EXAMPLES):
+            lines.append(_line(task, one, rows, "the two best rows differ"))
     if not lines:
         return None
     heads = {
@@ -237,12 +248,12 @@ def _example_table(comparison: RecordedResults, tasks: Sequence[ExploredTask]) -
 
 
 def _line(task: ExploredTask, one: Chosen, rows: Sequence[RecordedRow], why: str) -> TableRow:
-    shown = " | ".join(
-        text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…" for text in one.texts
-    ) or ", ".join(one.ids)
-    errors = []
-    for row in rows:
-        errors.append(float(task.errors[row.key][one.example - 1]))
+    texts = []
+    for text in one.texts:
+        texts.append(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
+    shown = " | ".join(texts) or ", ".join(one.ids)
+    place = one.example - 1
+    errors = [float(task.errors[row.key][place]) for row in rows]
     cells = []
     for value in (errors[0], errors[1], float(np.median(errors))):
         cells.append(number(value, digits=2))

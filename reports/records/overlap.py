@@ -52,18 +52,15 @@ def text_overlaps(comparison: RecordedResults) -> list[TextOverlap]:
             else:
                 about = record.dev
             if about and about.get("sha256"):
-                met.setdefault((use, about["sha256"], about.get("kind")), (about, []))[1].append(
-                    record.row
-                )
-    return [
-        TextOverlap(
-            use,
-            _name(about),
-            tuple(dict.fromkeys(rows)),
-            read_overlap(comparison.workdir, about),
-        )
-        for (use, _, _), (about, rows) in met.items()
-    ]
+                key = (use, about["sha256"], about.get("kind"))
+                _, rows = met.setdefault(key, (about, []))
+                rows.append(record.row)
+    found = []
+    for (use, _, _), (about, rows) in met.items():
+        distinct = tuple(dict.fromkeys(rows))
+        overlap = read_overlap(comparison.workdir, about)
+        found.append(TextOverlap(use, _name(about), distinct, overlap))
+    return found
 
 
 def _name(about: Mapping[str, Any]) -> str:
@@ -80,14 +77,13 @@ def scored_tasks(comparison: RecordedResults) -> dict[tuple[str, str], str | Non
     found: dict[tuple[str, str], str | None] = {}
     for record in comparison.records:
         for s in record.scores:
-            if s.suite not in _NOT_SCORED and not s.task.startswith("geometry:"):
-                protocol = (
-                    record.protocols.get(s.protocol) or record.protocols.get(s.comparable) or {}
-                )
-                data = protocol.get("data")
-                found[s.task, s.source] = found.get((s.task, s.source)) or (
-                    data if isinstance(data, str) else None
-                )
+            if s.suite in _NOT_SCORED or s.task.startswith("geometry:"):
+                continue
+            protocol = record.protocols.get(s.protocol) or record.protocols.get(s.comparable)
+            data = (protocol or {}).get("data")
+            key = (s.task, s.source)
+            if not found.get(key):
+                found[key] = data if isinstance(data, str) else None
     return found
 
 
@@ -126,22 +122,15 @@ def without_overlap(comparison: RecordedResults) -> tuple[RecordedResults, dict[
             remedy="run `harness compare` with the same experiment again: finished runs are reused",
         )
     left_out, notes = _examples_to_leave_out(comparison, texts)
-    found = []
-    for row in comparison.rows:
-        found.append(
-            replace(
-                row,
-                runs=tuple(
-                    _rescore(comparison, record, left_out, notes.keys()) for record in row.records
-                ),
-            )
-        )
-    rows = tuple(found)
+    rows = []
     scored = set()
-    for row in rows:
+    for row in comparison.rows:
+        runs = []
         for record in row.records:
-            for s in record.scores:
-                scored.add((s.task, s.source))
+            run = _rescore(comparison, record, left_out, notes.keys())
+            runs.append(run)
+            scored |= {(score.task, score.source) for score in run.scores}
+        rows.append(replace(row, runs=tuple(runs)))
     for task, source in left_out.keys() - scored:
         notes[task, source] = f"{task}: left out, its runs did not store the score of each example"
     if not scored:
@@ -154,14 +143,13 @@ def without_overlap(comparison: RecordedResults) -> tuple[RecordedResults, dict[
     for part in comparison.parts:
         with suppress(InputError):  # no score of this block is left
             parts.append(without_overlap(part)[0])
-    clauses = "; ".join(notes.values())
+    sentence = ""
     if notes:
+        clauses = "; ".join(notes.values())
         sentence = f"Without the examples of which a text occurs in a training text. {clauses}."
-    else:
-        sentence = ""
     fewer = replace(
         comparison,
-        rows=rows,
+        rows=tuple(rows),
         title=f"{comparison.title} (without examples that were trained on)",
         parts=tuple(parts),
         left_out=left_out,
@@ -182,19 +170,19 @@ def _examples_to_leave_out(
         pairs = max((one.pairs for one in known), default=0)
         touched = _join_touched(known)
         gone = sum(map(len, touched.values()))
+        left = pairs - gone
         if len(known) < len(texts):
-            notes[task, source] = f"{task}: left out, it was not compared with all training text"
+            note = "left out, it was not compared with all training text"
         elif not pairs and any(one.share for one in known):
-            notes[task, source] = (
-                f"{task}: left out, texts of it were trained on and no example is scored on its own"
-            )
-        elif gone and pairs - gone < FEWEST:
-            notes[task, source] = (
-                f"{task}: left out, texts of {gone:,} of its {pairs:,} examples were trained on"
-            )
-        elif gone:
+            note = "left out, texts of it were trained on and no example is scored on its own"
+        elif not gone:
+            continue
+        elif left < FEWEST:
+            note = f"left out, texts of {gone:,} of its {pairs:,} examples were trained on"
+        else:
             left_out[task, source] = touched
-            notes[task, source] = f"{task}: scored on {pairs - gone:,} of {pairs:,} examples"
+            note = f"scored on {left:,} of {pairs:,} examples"
+        notes[task, source] = f"{task}: {note}"
     return left_out, notes
 
 
@@ -216,26 +204,25 @@ def _rescore(
     """The record with the scores of its remaining examples; scores that cannot be recomputed are
     dropped.
     """
-    scores = [s for s in record.scores if (s.task, s.source) not in changed]
+    scores = []
     due = []
     for s in record.scores:
-        if (s.task, s.source) in left_out and s.split != "dev" and s.aggregation in _OF_ALL:
+        key = (s.task, s.source)
+        if key not in changed:
+            scores.append(s)
+        if key in left_out and s.split != "dev" and s.aggregation in _OF_ALL:
             due.append(s)
     kept: dict[tuple[str, ...], Examples] = {}
-    with suppress(
-        OSError, ValueError, KeyError, InputError
-    ):  # the comparison warns where it reads them
-        kept = {
-            one.score: one
-            for one in read_examples(RunFolder(comparison.workdir, record.id), left_out)
-            if due
-        }
+    if due:
+        folder = RunFolder(comparison.workdir, record.id)
+        # The comparison warns where it reads them.
+        with suppress(OSError, ValueError, KeyError, InputError):
+            kept = {one.score: one for one in read_examples(folder, left_out)}
     for s in due:
         if one := kept.get((s.task, s.source, s.split, s.metric)):
             n = len(one.outcome)
-            names = ("protocol", "comparable")
-            ids = {}
-            for name in names:
-                ids[name] = content_id([getattr(s, name), "without overlap", n], 12)
-            scores.append(s.model_copy(update={"value": one.value, "n": n, **ids}))
+            changes: dict[str, Any] = {"value": one.value, "n": n}
+            for name in ("protocol", "comparable"):
+                changes[name] = content_id([getattr(s, name), "without overlap", n], 12)
+            scores.append(s.model_copy(update=changes))
     return record.model_copy(update={"scores": scores})

@@ -41,16 +41,17 @@ def _table(comparison: RecordedResults, task: str, source: str) -> Table:
     names = {"spearman": ("", "all", "")}
     for group, title in _GROUPS.items():
         for k in _SHOWN:
-            names[f"spearman_{group}_{k}"] = (title, str(k), f"{4 * k:,} B")
-    names |= {metric: ("Quantised", title, "") for metric, title in _QUANTISED.items()}
+            size = f"{4 * k:,} B"
+            names[f"spearman_{group}_{k}"] = (title, str(k), size)
+    for metric, title in _QUANTISED.items():
+        names[metric] = ("Quantised", title, "")
     for metric, (group, title, sub) in names.items():
-        measure = Measure(task, source, metric, "")
-        if metric == "spearman" or any(row.scores(task, source, metric) for row in comparison.rows):
-            noun = "pairs" if metric == "spearman" else ""
+        is_whole = metric == "spearman"
+        if is_whole or any(row.scores(task, source, metric) for row in comparison.rows):
             made.add_task(
                 Column(metric, title, sub, group=group),
-                measure,
-                noun=noun,
+                Measure(task, source, metric, ""),
+                noun="pairs" if is_whole else "",
                 decides=False,
             )
     caption = f"{pairs} ({SOURCES.get(source, source)}) by vectors of fewer dimensions or bits, compared by cosine."
@@ -126,7 +127,8 @@ def _read_curves(comparison: RecordedResults, task: str) -> dict[tuple[str, str]
         try:
             curve: Curve = {}
             for metric, (size, _) in stored[0].items():
-                curve[metric] = (size, 100 * mean(one[metric][1] for one in stored))
+                values = [one[metric][1] for one in stored]
+                curve[metric] = (size, 100 * mean(values))
             curves[key] = curve
         except (TypeError, KeyError, IndexError, ValueError, AttributeError):
             comparison.warnings.append(f"curves of {key[1]} ({task}) are damaged: left out")

@@ -31,24 +31,33 @@ def contamination(comparison: RecordedResults) -> list[Block]:
     rows: list[TableRow] = []
     notes: list[str] = []
     for text in texts:
-        found = {
-            task: find_task_overlap(text, task, source, data)
-            for (task, source), data in tasks.items()
-        }
-        met = {task: one for task, one in found.items() if one is not None and one.share}
-        for task, one in sorted(met.items(), key=lambda item: -item[1].share):
-            examples = _percent(one.touched_share) if one.pairs else EMPTY
-            count = Cell(f"{one.texts:,}", value=one.texts)
+        found = {}
+        for (task, source), data in tasks.items():
+            found[task] = find_task_overlap(text, task, source, data)
+        met = []
+        clean = []
+        unknown = []
+        for task, one in found.items():
+            if one is None:
+                unknown.append(task)
+            elif one.share:
+                met.append((task, one))
+            else:
+                clean.append(task)
+        met.sort(key=lambda item: -item[1].share)
+        block = f"{text.name}, {text.use} of {_some(text.rows, 4)}"
+        for task, one in met:
+            examples = EMPTY
+            if one.pairs:
+                examples = _percent(one.touched_share)
             cells = (
                 Cell(task),
-                count,
+                Cell(f"{one.texts:,}", value=one.texts),
                 _percent(one.equal / one.texts),
                 _percent(one.share),
                 examples,
             )
-            rows.append(TableRow(cells, f"{text.name}, {text.use} of {_some(text.rows, 4)}"))
-        clean = [task for task, one in found.items() if one is not None and not one.share]
-        unknown = [task for task, one in found.items() if one is None]
+            rows.append(TableRow(cells, block))
         if clean:
             notes += [f"No overlap with {_name_text(text)}: {_some(clean)}."]
         if unknown:
@@ -73,23 +82,21 @@ def contamination(comparison: RecordedResults) -> list[Block]:
 def remarks(comparison: RecordedResults) -> list[str]:
     """A sentence for each training text that holds much of the tasks' text."""
     said = []
-    for text in (one for one in text_overlaps(comparison) if one.use == TRAINING):
-        found = []
-        for (t, s), data in scored_tasks(comparison).items():
-            if one := find_task_overlap(text, t, s, data):
-                found.append((one, t))
-        much = sorted(
-            (pair for pair in found if pair[0].share >= LARGE), key=lambda pair: -pair[0].share
-        )
-        texts = []
-        for one, task in much:
-            texts.append(f"{task} {_percent(one.share).text} %")
-        shares = ", ".join(texts)
-        if much:
-            said += [
-                f"Test sentences occur in the training text {text.name}: {shares}. harness "
-                "report build --without-overlap leaves them out."
-            ]
+    for text in text_overlaps(comparison):
+        if text.use != TRAINING:
+            continue
+        much = []
+        for (task, source), data in scored_tasks(comparison).items():
+            one = find_task_overlap(text, task, source, data)
+            if one is not None and one.share >= LARGE:
+                much.append((task, one))
+        much.sort(key=lambda pair: -pair[1].share)
+        shares = [f"{task} {_percent(one.share).text} %" for task, one in much]
+        if shares:
+            said.append(
+                f"Test sentences occur in the training text {text.name}: {', '.join(shares)}. "
+                "harness report build --without-overlap leaves them out."
+            )
     return said
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from harness import registry
@@ -116,47 +117,52 @@ def _card(row: RecordedRow) -> FactList:
         *_method_card(first.method),
         ("base model", row.base_model),
         ("supervision", row.supervision),
-        (
-            "seeds",
-            ", ".join(
-                f"{r.seed} ({r.status})" if r.status != "finished" else str(r.seed)
-                for r in row.records
-            ),
-        ),
+        ("seeds", ", ".join(_describe_seed(record) for record in row.records)),
     ]
-    items += [
-        (f"seed {r.seed} {r.status}", r.reason or "no reason recorded") for r in row.unfinished
-    ]
+    for record in row.unfinished:
+        reason = record.reason or "no reason recorded"
+        items.append((f"seed {record.seed} {record.status}", reason))
     if first.corpus:
-        items.append(
-            ("corpus", ", ".join(f"{k} {format_option(v)}" for k, v in first.corpus.items()))
-        )
-    items += [(f"input: {name}", fingerprint) for name, fingerprint in first.inputs.items()]
+        items.append(("corpus", _join_options(first.corpus)))
+    for name, fingerprint in first.inputs.items():
+        items.append((f"input: {name}", fingerprint))
     if first.dev:
-        items.append(
-            ("selected on", ", ".join(f"{k} {format_option(v)}" for k, v in first.dev.items()))
-        )
-    items += [
-        (f"config: {k}", " / ".join(v))
-        for k, v in _collect_values(list(row.records), "config").items()
-        if k != "seed"
-    ]
+        items.append(("selected on", _join_options(first.dev)))
+    for key, values in _collect_values(list(row.records), "config").items():
+        if key != "seed":
+            items.append((f"config: {key}", " / ".join(values)))
     for key, values in _collect_values(list(row.records), "training").items():
         items.append((f"training: {key}", " / ".join(values)))
-    items += [(f"record id, seed {r.seed}", r.id) for r in row.records]
-    commands = tuple(dict.fromkeys(r.command for r in row.records if r.command))
-    runs = tuple(r.id for r in row.records)
-    return FactList(anchor(row), f"{row.label} · {block_of(row)}", tuple(items), commands, runs)
+    for record in row.records:
+        items.append((f"record id, seed {record.seed}", record.id))
+    commands = dict.fromkeys(record.command for record in row.records if record.command)
+    return FactList(
+        anchor(row),
+        f"{row.label} · {block_of(row)}",
+        tuple(items),
+        tuple(commands),
+        tuple(record.id for record in row.records),
+    )
+
+
+def _describe_seed(record: Record) -> str:
+    if record.status == "finished":
+        return str(record.seed)
+    return f"{record.seed} ({record.status})"
+
+
+def _join_options(options: Mapping[str, Any], between: str = ", ") -> str:
+    return between.join(f"{key} {format_option(value)}" for key, value in options.items())
 
 
 def how_it_was_run(comparison: RecordedResults) -> list[Block]:
     """Row cards, machines, protocols."""
     found = []
-    for k, v in _collect_values(comparison.records, "environment").items():
-        found.append((k, " / ".join(v)))
-    machine = tuple(found)
-    about = FactList("run-environment", "Hardware and versions", machine)
-    return [Text((_RERUN,)), *map(_card, comparison.rows), about, *protocol_table(comparison)]
+    for key, values in _collect_values(comparison.records, "environment").items():
+        found.append((key, " / ".join(values)))
+    about = FactList("run-environment", "Hardware and versions", tuple(found))
+    cards = [_card(row) for row in comparison.rows]
+    return [Text((_RERUN,)), *cards, about, *protocol_table(comparison)]
 
 
 def protocol_table(comparison: RecordedResults) -> list[Table]:
@@ -168,10 +174,9 @@ def protocol_table(comparison: RecordedResults) -> list[Table]:
     for record in comparison.records:
         for s in record.scores:
             met.setdefault(s.comparable, s)
-            if (
-                what := record.protocols.get(s.comparable) or record.protocols.get(s.protocol)
-            ) is not None:
-                described.setdefault(s.comparable, what)
+            protocol = record.protocols.get(s.comparable) or record.protocols.get(s.protocol)
+            if protocol is not None:
+                described.setdefault(s.comparable, protocol)
     rows = []
     for one, s in met.items():
         what = {}
@@ -180,14 +185,15 @@ def protocol_table(comparison: RecordedResults) -> list[Table]:
                 what[k] = v
         if "data" in what:
             what["data"] = str(what["data"])[:12]
-        measured = ", ".join(filter(None, (s.metric, s.aggregation)))
-        texts = [s.task, s.source, s.split, measured]
-        texts.append(
-            "; ".join(f"{k} {format_option(v)}" for k, v in what.items())
-            or "not described in the record"
+        cells = (
+            Cell(one, code=True),
+            Cell(s.task),
+            Cell(s.source),
+            Cell(s.split),
+            Cell(", ".join(filter(None, (s.metric, s.aggregation)))),
+            Cell(_join_options(what, "; ") or "not described in the record"),
         )
-        line = (Cell(one, code=True), *map(Cell, texts))
-        rows.append(TableRow(line, block=s.source))
+        rows.append(TableRow(cells, block=s.source))
     heads = {
         "id": "Id",
         "task": "Task",

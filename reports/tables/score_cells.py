@@ -46,40 +46,39 @@ def name_cell(row: ResultRow) -> Cell:
 
 def head_cells(row: RecordedRow) -> tuple[Cell, Cell, Cell]:
     """Name, supervision, number of finished seeds (of all seeds)."""
+    about = []
+    if row.added:
+        about.append(ADDED)
+    if row.source:
+        about.append(f"made elsewhere ({row.source}) under the same conditions")
+    never, known_runs = never_beat_the_start(row)
+    if never:
+        some = "" if never == known_runs else f" in {never} of {known_runs} runs"
+        about.append(f"no gain on dev{some}: no dev score is above that of the untrained model")
+    if said := describe_prompts(row):
+        about.append(said)
+    supervision = Cell(row.supervision)
+    if row.supervision in SUPERVISED:
+        supervision = supervision.with_notes(SUPERVISED[row.supervision])
+    return name_cell(row).with_notes(*about), supervision, _seeds_cell(row)
+
+
+def _seeds_cell(row: RecordedRow) -> Cell:
+    """Return the number of finished seeds, with why others have not."""
     ended: dict[tuple[str, str], list[str]] = {}
     for r in row.unfinished:
-        ended.setdefault((r.status, r.reason or "no reason recorded"), []).append(str(r.seed))
+        reason = r.reason or "no reason recorded"
+        ended.setdefault((r.status, reason), []).append(str(r.seed))
     notes = []
     for (status, reason), seeds in ended.items():
-        notes.append(
-            f"{row.label}, seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)} {status}: {reason}"
-        )
+        noun = "seed" if len(seeds) == 1 else "seeds"
+        notes.append(f"{row.label}, {noun} {', '.join(seeds)} {status}: {reason}")
     if row.unavailable:
         notes = [f"not run: {row.unavailable}"]
     done = len(row.finished)
     total = len(row.records)
-    count = Cell(
-        str(done) if done == total else f"{done} of {total}",
-        value=done,
-        notes=tuple(notes),
-    )
-    about = [ADDED] if row.added else []
-    if row.source:
-        about += [f"made elsewhere ({row.source}) under the same conditions"]
-    never, known_runs = never_beat_the_start(row)
-    if never:
-        if never == known_runs:
-            some = ""
-        else:
-            some = f" in {never} of {known_runs} runs"
-        about.append(f"no gain on dev{some}: no dev score is above that of the untrained model")
-    if said := describe_prompts(row):
-        about += [said]
-    known = Cell(
-        row.supervision,
-        notes=(SUPERVISED[row.supervision],) if row.supervision in SUPERVISED else (),
-    )
-    return name_cell(row).with_notes(*about), known, count
+    text = str(done) if done == total else f"{done} of {total}"
+    return Cell(text, value=done, notes=tuple(notes))
 
 
 HEAD = (
