@@ -90,8 +90,10 @@ def _width(column: list[str]) -> int:
 
 def _scores(comparison: RecordedResults) -> list[tuple[str, list[list[str]]]]:
     """Columns of scores with their heads, those that are shown together under one title."""
-    tables = sts_tables(comparison)
-    tables += other_tables(comparison, shown={"sts", "embedded", "mteb", *NOT_SCORED})
+    tables = [
+        *sts_tables(comparison),
+        *other_tables(comparison, shown={"sts", "embedded", "mteb", *NOT_SCORED}),
+    ]
     for table in mteb_tables(comparison):
         if table.key.endswith(("-categories", "mteb-tasks")):
             tables.append(table)

@@ -167,7 +167,7 @@ def _history_file(found: WithReport | Source, history: str | Path) -> Path:
                 "--history: a file name cannot hold the character NUL", key="--history"
             )
         return Path(history)
-    first = found
+    first: Any = found
     if isinstance(found, list | tuple):
         first = found[0]
     place = first

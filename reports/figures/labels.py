@@ -140,7 +140,7 @@ def place_labels(axes: Any, points: Points, labels: Sequence[str], line: Points 
             fontsize=8,
         )
         size = text.get_window_extent(renderer)
-        places = []
+        places: list[tuple[int, int, _Place]] = []
         for place in _places_around(dots[i], size, unit):
             covered = sum(place.box.overlaps(other) for other in taken)
             cost = covered + 3 * _leaves(place.box, area)

@@ -53,7 +53,7 @@ def changed_settings() -> dict[str, Any]:
     import matplotlib as mpl
 
     default = mpl.rcParamsDefault
-    found = {}
+    found: dict[str, Any] = {}
     for key in default:
         if key != "backend" and mpl.rcParams[key] != default[key]:
             found[key] = mpl.rcParams[key]

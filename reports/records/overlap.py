@@ -56,10 +56,10 @@ def text_overlaps(comparison: RecordedResults) -> list[TextOverlap]:
                 _, rows = met.setdefault(key, (about, []))
                 rows.append(record.row)
     found = []
-    for (use, _, _), (about, rows) in met.items():
+    for (use, _, _), (text, rows) in met.items():
         distinct = tuple(dict.fromkeys(rows))
-        overlap = read_overlap(comparison.workdir, about)
-        found.append(TextOverlap(use, _name(about), distinct, overlap))
+        overlap = read_overlap(comparison.workdir, text)
+        found.append(TextOverlap(use, _name(text), distinct, overlap))
     return found
 
 

@@ -124,8 +124,8 @@ def question_of_scores(
     if has_examples:
         joined = {label for label in few if len(runs_of[label]) == 1 or not pair}
     files = {}
-    for label, part in frame.groupby("row", sort=False):
-        files[str(label)] = tuple(part["file"].unique())
+    for row, part in frame.groupby("row", sort=False):
+        files[str(row)] = tuple(part["file"].unique())
     rows, scored = _make_rows(runs_of, moved, files, joined=joined, has_examples=has_examples)
     unknown = _describe_unknown(few, runs_of, has_examples, left_out)
     results = Results(name, rows, note="; ".join([*unknown, *notes]))
