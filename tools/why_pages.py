@@ -24,6 +24,7 @@ from harness.sources.pair_sets import load_sts
 from reports.document.table import number_text
 from reports.load import read_comparison
 from tools.campaigns.why import RESULTS as PLANTED_RESULTS
+from tools.campaigns.why import SEEDS as PLANTED_SEEDS
 from tools.campaigns.why import STEPS as PLANTED_STEPS
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -37,8 +38,8 @@ Known deviations were also planted in SimCSE on the embedded model, in SCD and i
 each beside three differences that change no expected score: the same text in another order, batches encoded with their
 padding, which draws other dropout masks, and another limit of the collapse guard. "Alone" is the deviating row less the
 recipe (`harness verdict`; \\*: significant), "share" what `harness why` finds when all of it differs. By
-`python -m tools.campaigns.why planted`: three seeds, {steps} training steps, short text. The deviations were
-fixed before the first run.
+`python -m tools.campaigns.why planted`: {seeds} seeds, {steps} training steps, short text. The deviations were
+fixed before the first run; the seeds were doubled after three did not decide its first answer.
 """
 STAR = r"\*"
 
@@ -261,7 +262,7 @@ def describe_planted(results: Path) -> str:
             label = f"{name}, beside {beside}" if beside else name
             false = ", ".join(factor for factor, p in line["nothing"].items() if p <= LEVEL)
             table.append(f"| {label} | {alone} | {share} | {line['first']} | {false} |")
-    text = PLANTED_TEXT.format(steps=PLANTED_STEPS)
+    text = PLANTED_TEXT.format(seeds=len(PLANTED_SEEDS), steps=PLANTED_STEPS)
     return "\n".join([text, *table, "", _summarise(lines), ""])
 
 
@@ -276,11 +277,16 @@ def _summarise(lines: Sequence[Mapping[str, Any]]) -> str:
             strongest.append(line["first"] == name)
     holds = [one["low"] <= one["alone"] <= one["high"] for one in planted]
     false = [any(p <= LEVEL for p in line["nothing"].values()) for line in lines]
-    significant = sum(one["p"] <= LEVEL for one in planted)
+    kinds = {name for line in lines for name in line["planted"]}
+    significant = set()
+    for line in lines:
+        for name, one in line["planted"].items():
+            if one["p"] <= LEVEL:
+                significant.add(name)
     return (
-        f"{len(lines)} answers with {len(planted)} planted deviations, {significant} of them significant alone "
-        f"({STAR}). Where one is, the strongest is named first in {_share(strongest)}. The interval of a "
-        f"share holds what the deviation adds alone, on the same seeds, in {_share(holds)}. The "
+        f"{len(lines)} answers about {len(kinds)} deviations, of which {len(significant)} are significant "
+        f"alone ({STAR}) at this size. Where one is, the strongest is named first in {_share(strongest)}. The "
+        f"interval of a share holds what the deviation adds alone, on the same seeds, in {_share(holds)}. The "
         f"differences that change no expected score have a significant share in {_share(false)} of the "
         f"answers."
     )
