@@ -67,6 +67,8 @@ def evaluate(
         max_length: tokens of a sentence; as many as the model takes, when left out.
         dtype: what sentences are encoded in; half precision takes half the memory, and moves scores
             (`harness.sensitivity` measures by how much).
+        device: "auto", "cpu", "cuda", "cuda:N" or "mps"; several with commas, as "cuda:0,cuda:1",
+            share the texts.
         cached: store the vectors for the next evaluation of the same model, and use those of
             earlier ones; only of a model that is given by name or folder.
         progress: as in `compare`.
@@ -89,10 +91,11 @@ def evaluate(
     Raises:
         InputError: no such model, suite or task, or a setting that the model cannot have.
     """
+    from harness.encoder.several_devices import encode_texts
     from harness.evaluation.any_model import choose_prompts, open_any, public_name, stored_vectors
     from harness.evaluation.named_models import open_outside
     from harness.evaluation.scoring import evaluate as score_all
-    from harness.machine.environment import pick_device
+    from harness.machine.environment import pick_devices
     from harness.tasks.vectors import Origin
 
     if isinstance(model, type) and issubclass(model, Method):
@@ -108,7 +111,8 @@ def evaluate(
             outside.stores = cached
             model = outside
     tasks = resolve_suites(suites, source)
-    where = pick_device(device)
+    devices = pick_devices(device)
+    where = devices[0]
     named, bars = isinstance(model, str | Path), (progress or Reporter.of_caller()).draws
     if not named and mteb_results is not None:
         raise InputError(
@@ -121,9 +125,8 @@ def evaluate(
     before, remark = choose_prompts(model, opened, prompts)
 
     def encode(texts: list[str]) -> Any:
-        return opened.model.encode(
-            texts, batch_size=batch_size, device=where, show_progress_bar=bars
-        )
+        options = {"batch_size": batch_size, "show_progress_bar": bars}
+        return encode_texts(opened.model, texts, devices, **options)
 
     stored = (
         stored_vectors(name, opened, max_length, where, prompted=before is not None)

@@ -15,7 +15,9 @@ from harness.machine.progress import Reporter
 if TYPE_CHECKING:
     from harness.results.record import Score
 
-_DEVICE = "auto, cpu, cuda, cuda:N or mps (default: auto)"
+_DEVICE = (
+    "auto, cpu, cuda, cuda:N or mps; for encoding also several, as cuda:0,cuda:1 (default: auto)"
+)
 _SETTINGS = (
     "source",
     "mteb_results",
@@ -227,7 +229,7 @@ def _show_sensitivity(args: argparse.Namespace, suites: list[str]) -> int:
 
     chosen: dict[str, Any] = {}
     if args.vary:
-        chosen["vary"] = _parse_vary(args.vary)
+        chosen["vary"] = _parse_vary(args.vary, args.device)
     names = ("source", "pooling", "max_length", "batch_size", "dtype", "device")
     found = api.sensitivity(
         args.model,
@@ -251,7 +253,7 @@ def _show_sensitivity(args: argparse.Namespace, suites: list[str]) -> int:
     return 0
 
 
-def _parse_vary(given: list[str]) -> dict[str, list[Any]]:
+def _parse_vary(given: list[str], device: str) -> dict[str, list[Any]]:
     """Return the settings of --vary with their values; those that name none have the usual ones."""
     from harness.evaluation.sensitivity import choose_settings
     from harness.machine.environment import pick_device
@@ -262,7 +264,7 @@ def _parse_vary(given: list[str]) -> dict[str, list[Any]]:
         if equals:
             chosen[key] = values.split(",")
         else:
-            chosen |= choose_settings([key], pick_device("auto"))
+            chosen |= choose_settings([key], pick_device(device))
     return chosen
 
 

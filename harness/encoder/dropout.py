@@ -257,7 +257,7 @@ def _mask(
 
 
 @cache
-def _register() -> None:
+def register_attention() -> None:
     """Make the attention known to transformers, whose models take seconds to import: with the first
     model.
     """
@@ -273,7 +273,7 @@ def attach(transformer: PreTrainedModel) -> ViewRates:
     With no rates set the model behaves exactly as before. Its weights and its saved files do not
     change.
     """
-    _register()
+    register_attention()
     rates = ViewRates()
     for module in list(transformer.modules()):
         for name, child in list(module.named_children()):

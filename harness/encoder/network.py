@@ -455,11 +455,22 @@ class Network(nn.Module):
         depend on order or batch size. `batch_size` is in sentences of ordinary length: short ones
         come in wider batches, long ones in narrower. Nothing is dropped, and modules in training
         mode are left so. `precision` None computes in float32. Besides the vectors, the distinct
-        sentences and the ids of some of them are held.
+        sentences and the ids of some of them are held. Several devices ("cuda:0,cuda:1") encode
+        shares of the sentences, each in a process of its own, with the same vectors up to rounding.
 
         Raises:
             InputError: something that is not a string, named by its position.
         """
+        if isinstance(device, str) and "," in device:
+            return self._encode_on_devices(
+                sentences,
+                device.split(","),
+                as_tensor=convert_to_tensor or not convert_to_numpy,
+                batch_size=batch_size,
+                show_progress_bar=show_progress_bar,
+                normalize_embeddings=normalize_embeddings,
+                precision=precision,
+            )
         single = isinstance(sentences, str)
         if batch_size < 1:
             raise InputError(f"batch_size must be at least 1, not {batch_size}", key="batch_size")
@@ -490,6 +501,27 @@ class Network(nn.Module):
             out[copies] = out[originals]
         result = out[0] if single else out
         return result if as_tensor else result.numpy()
+
+    def _encode_on_devices(
+        self,
+        sentences: str | Iterable[str],
+        devices: Sequence[str],
+        *,
+        as_tensor: bool,
+        **options: Any,
+    ) -> Any:
+        from harness.encoder.several_devices import encode_on_devices
+
+        single = isinstance(sentences, str)
+        listed = [sentences] if isinstance(sentences, str) else sentences
+        texts = [clean(text, row) for row, text in enumerate(listed)]
+        if texts:
+            vectors = encode_on_devices(self, texts, devices, **options)
+        else:
+            vectors = self.encode(texts, **options)
+        if single:
+            vectors = vectors[0]
+        return torch.from_numpy(vectors) if as_tensor else vectors
 
     @replay_pass()
     def hidden_states(self, features: dict[str, Tensor]) -> tuple[Tensor, ...]:

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
-import sys
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from os import _exit  # while a run is under way, os._exit is replaced
-from threading import RLock, Thread
 from typing import Any
-
-from tqdm import tqdm
 
 from harness.errors import HarnessError, InputError, RunError
 from harness.executors.executor import TICK, Executor, JobResult, use_threads
 from harness.machine.environment import usable_cores
+from harness.machine.new_process import start_process
 from harness.machine.shared_code import is_changed
 
 
@@ -121,13 +114,7 @@ class _Worker:
     """
 
     def __init__(self, gpu: str | None, threads: int) -> None:
-        # A fork would share locks of torch's threads.
-        context = multiprocessing.get_context("spawn")
-        self._connection, other_end = context.Pipe()
-        self._process = context.Process(target=_serve, args=(other_end, gpu, threads))
-        with _hide_script():
-            self._process.start()
-        other_end.close()  # only the worker holds it now, so that its end closes the connection
+        self._process, self._connection = start_process(_serve, gpu, threads)
         self.job: Any = None
         self.busy = False
 
@@ -180,20 +167,6 @@ def _places_with_answers(workers: dict[int, _Worker]) -> list[int]:
     ]
 
 
-@contextmanager
-def _hide_script() -> Iterator[None]:
-    """Start a worker that does not run the user's script, as it would if it knew its file."""
-    main = vars(sys.modules["__main__"])
-    if "__file__" not in main:
-        yield
-        return
-    file = main.pop("__file__")
-    try:
-        yield
-    finally:
-        main["__file__"] = file
-
-
 def _visible() -> list[str]:
     """The GPUs that this process sees."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -206,9 +179,6 @@ def _visible() -> list[str]:
 
 def _serve(connection: Connection, gpu: str | None, threads: int) -> None:
     """Run the jobs that arrive, until the coordinator closes the connection or ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the coordinator handles the user's interrupt
-    tqdm.set_lock(RLock())  # by default one of the system's, which a killed worker leaves behind
-    Thread(target=_end_with_parent, daemon=True).start()
     if gpu is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpu
     use_threads(threads)
@@ -240,11 +210,3 @@ def _run_job(function: Callable[[Any], Any], job: Any) -> _Answer:
     except Exception:  # of any library: perhaps it cannot be pickled
         error = RuntimeError(traceback.format_exc())
     return _Answer(value, error, is_changed())
-
-
-def _end_with_parent() -> None:
-    """End this process as soon as its parent has: it may hold a GPU or most of the memory."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    _exit(1)

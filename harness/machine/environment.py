@@ -218,13 +218,29 @@ def reset_peak_memory(device: str = "cpu") -> None:
         Path("/proc/self/clear_refs").write_text("5")  # proc(5): resets VmHWM to the current value
 
 
+def pick_devices(name: str) -> list[str]:
+    """The devices that a name stands for: "cuda:0,cuda:1" for two, on which texts are encoded at
+    the same time.
+
+        >>> pick_devices("cpu,cpu")
+        ['cpu', 'cpu']
+
+    Raises:
+        InputError: as `pick_device`.
+    """
+    return [pick_device(part.strip()) for part in name.split(",")]
+
+
 def pick_device(name: str) -> str:
-    """ "auto" -> the best device there is; any other name is checked.
+    """ "auto" -> the best device there is; any other name is checked; of several the first.
 
     Raises:
         InputError: the device is not there.
     """
     import torch
+
+    if "," in name:
+        return pick_devices(name)[0]
 
     if name == "auto":
         if torch.cuda.is_available():

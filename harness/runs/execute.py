@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import registry
+from harness.encoder.several_devices import encode_texts
 from harness.errors import HarnessError, InputError, RunError, StopRequested, TrainingStopped
 from harness.evaluation.inference_cost import measure_inference
 from harness.evaluation.scoring import each, evaluate, merge_results, record_missing, texts_of
@@ -20,7 +21,7 @@ from harness.files.locks import run_lock
 from harness.files.printable import markdown_text, redacted
 from harness.machine import environment, shared_code
 from harness.machine.energy import EnergyMeter
-from harness.machine.environment import pick_device
+from harness.machine.environment import pick_devices
 from harness.machine.process_state import preserve_process_state
 from harness.machine.progress import watch_encoding
 from harness.method import FitContext, FitReport, Method, own_line
@@ -203,7 +204,8 @@ class Execution:
     def __post_init__(self) -> None:
         self.spec = self.job.spec
         self.folder = RunFolder(self.workdir, self.job.id)
-        self.device = pick_device(self.job.device)
+        self.devices = pick_devices(self.job.device)
+        self.device = self.devices[0]  # on which it is trained
         self.started = environment.now()
         self.encoding = EnergyMeter(self.device)
         self.must_stop = False  # a stop was requested
@@ -473,7 +475,7 @@ class Execution:
             def encode(texts: list[str]) -> Any:
                 self._watch(0, len(texts))
                 with self.encoding, watch_encoding(self._watch):
-                    return fitted.encode(texts, device=self.device)
+                    return encode_texts(fitted, texts, self.devices)
 
             return evaluate(
                 encode,

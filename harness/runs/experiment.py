@@ -276,7 +276,9 @@ class Conditions(Config):
     family: str | None = option(
         None, "model family whose preset values are used; default: the base model's"
     )
-    device: str = option("auto", "auto, cpu, cuda, cuda:N or mps")
+    device: str = option(
+        "auto", "auto, cpu, cuda, cuda:N or mps; several encode at a time, as cuda:0,cuda:1"
+    )
     precision: Literal["fp32", "bf16", "fp16"] = option(
         "fp32", "of training; harness doctor measures what bf16 would save"
     )
