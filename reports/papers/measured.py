@@ -103,15 +103,19 @@ def _describe_end(row: RecordedRow) -> Measured:
     for known in ENDED:
         if known == row.status:
             return Measured(missing=f"every seed {known}", state=known)
-    reason = row.records[0].reason
-    return Measured(missing=f"every seed failed{f' ({reason})' if reason else ''}", state="failed")
+    missing = "every seed failed"
+    if reason := row.records[0].reason:
+        missing += f" ({reason})"
+    return Measured(missing=missing, state="failed")
 
 
 def _protocol_of(column: PaperColumn) -> Mapping[str, str]:
     """Return what the protocol of a column's scores has to say, where a paper published it."""
     is_average = column.kind == "average" and column.name.startswith("sts")
     is_sts = is_average or column.name in (*STS, DEV)
-    return _PROTOCOL if is_sts and column.published else {}
+    if is_sts and column.published:
+        return _PROTOCOL
+    return {}
 
 
 def _value(record: Record, column: PaperColumn) -> tuple[float | None, list[Score], str]:
@@ -119,40 +123,52 @@ def _value(record: Record, column: PaperColumn) -> tuple[float | None, list[Scor
     those of others.
     """
     known = {s.source for s in record.scores if s.suite != "embedded"}
-    sources = sorted(known, key=lambda s: (s != "senteval", s)) or [""]
+    sources = sorted(known, key=lambda source: (source != "senteval", source)) or [""]
+    if column.kind and column.name.startswith("mteb"):
+        sources = [""]
     why = ""
-    for source in [""] if column.kind and column.name.startswith("mteb") else sources:
+    for source in sources:
         scores = [s for s in record.scores if source in ("", s.source)]
         if column.kind:
             average, chosen = _average(column.name, scores, column.split)
             if average.value is not None:
                 return average.value, chosen, ""
-            why = why or _lacking(record, average)
+            why = why or _describe_lacking(record, average)
         else:
-            wanted = Number(column.name, column.metric, column.aggregation, column.split)
-            if chosen := [s for s in scores if _number_of(s) == wanted][:1]:
-                return column.scale * chosen[0].value, chosen, ""
+            score = _find_score(column, scores)
+            if score is not None:
+                return column.scale * score.value, [score], ""
             why = str(record.missing.get(column.name, ""))
     return None, [], why
+
+
+def _find_score(column: PaperColumn, scores: Sequence[Score]) -> Score | None:
+    wanted = Number(column.name, column.metric, column.aggregation, column.split)
+    for score in scores:
+        if _number_of(score) == wanted:
+            return score
+    return None
 
 
 def _number_of(score: Score) -> Number:
     return Number(score.task, score.metric, score.aggregation, score.split)
 
 
-def _lacking(record: Record, average: Average) -> str:
-    """Why an average has no value: the tasks that it lacks; without any task, what the record says
-    of the first.
+def _describe_lacking(record: Record, average: Average) -> str:
+    """Say why an average has no value: the tasks that it lacks; without any task, what the record
+    says of the first.
     """
-    if len(average.missing) < average.of:
+    lacking = len(average.missing)
+    if lacking < average.of:
         few = ", ".join(average.missing[:4])
-        if len(average.missing) > 4:
+        if lacking > 4:
             few += ", ..."
-        return f"the average is incomplete, without {few} ({len(average.missing)} of {average.of})"
-    reasons = (
-        record.missing.get(task) or record.missing.get(PREFIX + task) for task in average.missing
-    )
-    return next((str(reason) for reason in reasons if reason is not None), "")
+        return f"the average is incomplete, without {few} ({lacking} of {average.of})"
+    for task in average.missing:
+        reason = record.missing.get(task) or record.missing.get(PREFIX + task)
+        if reason is not None:
+            return str(reason)
+    return ""
 
 
 def _mean(name: str, split: str) -> Mean:
@@ -187,13 +203,16 @@ def _average(name: str, scores: list[Score], split: str) -> tuple[Average, list[
                 chosen.append(s)
         return mean_of(mteb_values(scores, _MTEB), names), chosen
     mean = _mean(name, split)
-    numbers = {*_numbers(mean)}
+    numbers = set(_numbers(mean))
     return mean.of(scores), [s for s in scores if _number_of(s) in numbers]
 
 
 def _numbers(mean: Mean) -> Iterator[Number]:
     for part in mean.parts:
-        yield from _numbers(part) if isinstance(part, Mean) else (part,)
+        if isinstance(part, Mean):
+            yield from _numbers(part)
+        else:
+            yield part
 
 
 def _differences(record: Record, score: Score, protocol: Mapping[str, str]) -> Iterable[str]:
@@ -204,7 +223,8 @@ def _differences(record: Record, score: Score, protocol: Mapping[str, str]) -> I
     for key, wanted in protocol.items():
         given = described.get(key)
         if not fnmatch.fnmatchcase(str(given), wanted):
-            yield f"{key} {'not recorded' if given is None else given} instead of {wanted}"
+            shown = "not recorded" if given is None else given
+            yield f"{key} {shown} instead of {wanted}"
 
 
 def subtract(own: Measured, reference: Measured, sign: int = 1) -> Measured:
@@ -213,43 +233,51 @@ def subtract(own: Measured, reference: Measured, sign: int = 1) -> Measured:
     Else the runs of one against the mean of the other; that has the spread of one side only,
     `sides` has both.
     """
-    if not own.by_seed or not reference.by_seed:
-        return Measured(missing="the reference row has no value" if own.by_seed else "")
+    if not own.by_seed:
+        return Measured(missing="")
+    if not reference.by_seed:
+        return Measured(missing="the reference row has no value")
     shared = sorted(set(own.by_seed) & set(reference.by_seed))
     sides: tuple[tuple[float, ...], ...] = ()
+    by_seed = {}
     if len(shared) > 1:
-        by_seed = {seed: own.by_seed[seed] - reference.by_seed[seed] for seed in shared}
+        for seed in shared:
+            by_seed[seed] = sign * (own.by_seed[seed] - reference.by_seed[seed])
+    elif len(own.by_seed) >= len(reference.by_seed):
+        sides = (tuple(own.values), tuple(reference.values))
+        mean = float(np.mean(reference.values))
+        for seed, value in own.by_seed.items():
+            by_seed[seed] = sign * (value - mean)
     else:
-        sides = tuple(own.values), tuple(reference.values)
-        if len(own.by_seed) >= len(reference.by_seed):
-            by_seed = {}
-            for seed, value in own.by_seed.items():
-                by_seed[seed] = value - float(np.mean(sides[1]))
-        else:
-            by_seed = {}
-            for seed, value in reference.by_seed.items():
-                by_seed[seed] = float(np.mean(sides[0])) - value
-    records, protocols, unlike = (
-        tuple(dict.fromkeys((*getattr(own, key), *getattr(reference, key))))
-        for key in ("records", "protocols", "unlike")
-    )
+        sides = (tuple(own.values), tuple(reference.values))
+        mean = float(np.mean(own.values))
+        for seed, value in reference.by_seed.items():
+            by_seed[seed] = sign * (mean - value)
     return Measured(
-        {seed: sign * value for seed, value in by_seed.items()},
-        records,
-        protocols,
-        unlike,
+        by_seed,
+        _join(own.records, reference.records),
+        _join(own.protocols, reference.protocols),
+        _join(own.unlike, reference.unlike),
         sides=sides,
     )
+
+
+def _join(own: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    """Return the texts of both, each once."""
+    return tuple(dict.fromkeys((*own, *others)))
 
 
 def measure_trials(trials: Sequence[ScoredTrial], statistic: str) -> Measured:
     """max, q75 or q50 (linear interpolation) of the scores of trials, times 100."""
     if not trials:
         return NOTHING
-    value = 100 * float(np.quantile([t.value for t in trials], STATISTICS[statistic]))
-    return Measured(
-        {0: value}, tuple(dict.fromkeys(record.id for t in trials for record in t.runs))
-    )
+    values = []
+    ids: list[str] = []
+    for trial in trials:
+        values.append(trial.value)
+        ids += [record.id for record in trial.runs]
+    value = 100 * float(np.quantile(values, STATISTICS[statistic]))
+    return Measured({0: value}, tuple(dict.fromkeys(ids)))
 
 
 def tasks_of_column(column: PaperColumn) -> frozenset[str]:
@@ -258,7 +286,9 @@ def tasks_of_column(column: PaperColumn) -> frozenset[str]:
     """
     name = column.name
     if column.kind != "average":
-        return frozenset(() if column.kind or not name else (name,))
+        if column.kind or not name:
+            return frozenset()
+        return frozenset([name])
     if name.startswith("mteb"):
         return frozenset(PREFIX + one for one in _mteb_names(name))
     return frozenset(_mean(name, column.split).tasks)

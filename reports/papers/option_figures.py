@@ -26,6 +26,7 @@ _Levels = list[tuple[Any, _Scored]]  # level of a factor -> the rows that have i
 _Panels = list[tuple[str, str, _Levels]]  # title, label of the axis, levels
 _Named = list[tuple[str, list[ScoredTrial]]]  # name of a row of the paper, its trials
 _ScanPanel = tuple[Any, _Named, str, str]  # axes, rows, option, title
+_Budgets = dict[tuple[int, int], list[RecordedRow]]  # amount of text, training steps -> rows
 _BINS = 5
 _LISTED = 10  # values that are shown one by one, as those of a grid
 
@@ -50,13 +51,16 @@ def ablation(paper: PaperResults, figure: PaperFigure) -> Figure | None:
     found = _scored_rows(paper, figure, rows)
     if found is None:
         return None
-    make = {"levels": _level_panels, "additions": _added_panels, "amounts": _amount_panels}[
-        figure.kind
-    ]
-    panels = make(figure, found[1])
-    if panels:
-        return _draw_strips(figure, *found, panels)
-    return None
+    title, scored = found
+    if figure.kind == "levels":
+        panels = _level_panels(figure, scored)
+    elif figure.kind == "additions":
+        panels = _added_panels(figure, scored)
+    else:
+        panels = _amount_panels(figure, scored)
+    if not panels:
+        return None
+    return _draw_strips(figure, title, scored, panels)
 
 
 def _scored_rows(
@@ -70,119 +74,157 @@ def _scored_rows(
     Additions need rows that have one. Different amounts of a text belong together, each with its
     most frequent number of training steps.
     """
-    groups: dict[tuple[str, str, bool], dict[tuple[int, int], list[RecordedRow]]] = {}
+    groups: dict[tuple[str, str, bool], _Budgets] = {}
     for row in rows:
-        place = row.base_model, str((row.finished[0].corpus or {}).get("uri")), row.rehearsal
-        groups.setdefault(place, {}).setdefault((_entries(row), _steps(row)), []).append(row)
+        text = (row.finished[0].corpus or {}).get("uri")
+        budgets = groups.setdefault((row.base_model, str(text), row.rehearsal), {})
+        budgets.setdefault((_entries(row), _steps(row)), []).append(row)
 
-    def count_needed(members: Sequence[RecordedRow]) -> int:
-        return sum(figure.kind != "additions" or bool(_factors_of(row, figure)) for row in members)
+    def rank(members: Sequence[RecordedRow]) -> tuple[bool, int, int]:
+        is_run = bool(members) and not members[0].rehearsal
+        return is_run, _count_needed(figure, members), len(members)
 
     best: list[RecordedRow] = []
     for _, budgets in sorted(groups.items()):
-        order = sorted(budgets, key=lambda b, own=budgets: (count_needed(own[b]), len(own[b]), b))  # type: ignore[misc]
-        usual = {entries: (entries, steps) for entries, steps in order}
-        if figure.kind == "amounts":
-            chosen = sorted(usual.values())
-        else:
-            chosen = order[-1:]
-        members = []
-        for budget in chosen:
-            members.extend(budgets[budget])
-        best = max(
-            best,
-            members,
-            key=lambda m: (bool(m) and not m[0].rehearsal, count_needed(m), len(m)),
-        )
-    scored = {}
+        best = max(best, _choose_budgets(figure, budgets), key=rank)
+
+    title = ""
+    most: _Scored | None = None
     for column in paper.columns(figure):
-        scored[column.title] = [
-            (row, mean_sd(m.values)[0]) for row in best if (m := paper.measure(row, column)).by_seed
-        ]
-    title = max(scored, key=lambda name: len(scored[name]))
-    if scored[title]:
-        return (title, scored[title])
-    return None
+        scored = []
+        for row in best:
+            measured = paper.measure(row, column)
+            if measured.by_seed:
+                mean, _ = mean_sd(measured.values)
+                scored.append((row, mean))
+        if most is None or len(scored) > len(most):
+            title = column.title
+            most = scored
+    if not most:
+        return None
+    return title, most
+
+
+def _choose_budgets(figure: PaperFigure, budgets: _Budgets) -> list[RecordedRow]:
+    """Return the rows of the number of training steps with most rows; of "amounts" those of each
+    amount of text.
+    """
+
+    def rank(budget: tuple[int, int]) -> tuple[int, int, tuple[int, int]]:
+        members = budgets[budget]
+        return _count_needed(figure, members), len(members), budget
+
+    order = sorted(budgets, key=rank)
+    if figure.kind == "amounts":
+        usual = {entries: (entries, steps) for entries, steps in order}
+        chosen = sorted(usual.values())
+    else:
+        chosen = order[-1:]
+    members = []
+    for budget in chosen:
+        members.extend(budgets[budget])
+    return members
+
+
+def _count_needed(figure: PaperFigure, rows: Sequence[RecordedRow]) -> int:
+    """Return how many rows a figure can show: of "additions" those that have one."""
+    if figure.kind != "additions":
+        return len(rows)
+    return sum(bool(_factors_of(row, figure)) for row in rows)
 
 
 def _level_panels(figure: PaperFigure, rows: _Scored) -> _Panels:
     panels = []
     for key, axis in figure.factors.items():
-        panels.append((key, axis, _by_level(rows, partial(_option, key=key))))
-    return [(_title(key), axis, levels) for key, axis, levels in panels if len(levels) > 1]
+        levels = _by_level(rows, partial(_option, key=key))
+        if len(levels) > 1:
+            panels.append((_title(key), axis, levels))
+    return panels
 
 
 def _added_panels(figure: PaperFigure, rows: _Scored) -> _Panels:
-    plain = [(row, s) for row, s in rows if not _factors_of(row, figure)]
-    if plain:
-        none: _Levels = [("none", plain)]
-    else:
-        none = []
+    plain: _Scored = []
+    by_factor: dict[str, _Scored] = {}
+    for row, score in rows:
+        factors = _factors_of(row, figure)
+        if not factors:
+            plain.append((row, score))
+        elif len(factors) == 1:
+            by_factor.setdefault(factors[0], []).append((row, score))
     panels = []
     for key, axis in figure.factors.items():
-        if own := [(row, s) for row, s in rows if _factors_of(row, figure) == [key]]:
-            panels.append((_title(key), axis, [*none, *_by_level(own, partial(_option, key=key))]))
+        if key in by_factor:
+            levels = _by_level(by_factor[key], partial(_option, key=key))
+            if plain:
+                levels.insert(0, ("none", plain))
+            panels.append((_title(key), axis, levels))
     return panels
 
 
 def _draw_strips(figure: PaperFigure, score: str, rows: _Scored, panels: _Panels) -> Figure:
     """A panel per factor: each configuration as a dot, the mean of each level as a bar."""
+    first, _ = rows[0]
+    caption = f"{score}, from {base_name(first.base_model)}."
+    caption += " A dot: one configuration, mean over its seeds; a bar: the mean of a level."
+    if figure.kind != "amounts":
+        caption += " All had the same number of training steps."
+    is_wide = len(panels) > 1 or figure.kind == "levels"
+    means = []
     with style():
-        plot = new(7.2 if len(panels) > 1 or figure.kind == "levels" else 4.2, 2.9)
+        plot = new(7.2 if is_wide else 4.2, 2.9)
         grid = plot.subplots(1, len(panels), sharey=True, squeeze=False)[0]
         for axes, (title, axis, levels) in zip(grid, panels, strict=True):
             for i, (_, members) in enumerate(levels):
-                for k, (_, value) in enumerate(members):
-                    x = float(i)
-                    if len(members) > 1:
-                        x += 0.24 * (k / (len(members) - 1) - 0.5)
-                    axes.plot(
-                        [x],
-                        [value],
-                        color=COLOURS[0],
-                        marker="o",
-                        markersize=4.5,
-                        linestyle="",
-                        alpha=0.75,
-                    )
-                axes.plot(
-                    [i - 0.28, i + 0.28],
-                    [_mean(members)] * 2,
-                    color=INK,
-                    linewidth=1.6,
-                    solid_capstyle="butt",
-                )
+                _draw_level(axes, i, members)
             axes.set_xticks(range(len(levels)), [str(level) for level, _ in levels], fontsize=7.5)
             axes.set_xlim(-0.6, len(levels) - 0.4)
             axes.set_title(title)
             axes.set_xlabel(axis)
             axes.grid(axis="x", visible=False)
+            means.append(f"{title}: {_means(levels)}")
         grid[0].set_ylabel(score.replace(" (", "\n("), fontsize=8)
-        means = (f"{title}: {_means(levels)}" for title, _, levels in panels)
-        caption = "A dot: one configuration, mean over its seeds; a bar: the mean of a level."
-        if figure.kind == "amounts":
-            caption += ""
-        else:
-            caption += " All had the same number of training steps."
-        return finish(
-            plot,
-            figure.key,
-            figure.title,
-            f"{score}, from {base_name(rows[0][0].base_model)}. {caption}",
-            f"Dots by level of each factor. {'; '.join(means)}.",
+        alt = f"Dots by level of each factor. {'; '.join(means)}."
+        return finish(plot, figure.key, figure.title, caption, alt)
+
+
+def _draw_level(axes: Any, place: int, members: _Scored) -> None:
+    """Draw the configurations of a level as dots side by side, and their mean as a bar."""
+    for k, (_, value) in enumerate(members):
+        x = float(place)
+        if len(members) > 1:
+            x += 0.24 * (k / (len(members) - 1) - 0.5)
+        axes.plot(
+            [x],
+            [value],
+            color=COLOURS[0],
+            marker="o",
+            markersize=4.5,
+            linestyle="",
+            alpha=0.75,
         )
+    axes.plot(
+        [place - 0.28, place + 0.28],
+        [_mean(members)] * 2,
+        color=INK,
+        linewidth=1.6,
+        solid_capstyle="butt",
+    )
 
 
 def _amount_panels(figure: PaperFigure, rows: _Scored) -> _Panels:
     """A panel per level of one factor: its scores by the amount of text."""
-    levels = _by_level(rows, partial(_option, key=next(iter(figure.factors))))
+    factor = next(iter(figure.factors))
+    levels = _by_level(rows, partial(_option, key=factor))
     sizes = {_entries(row) for row, _ in rows}
-    corpus = rows[0][0].finished[0].corpus or {}
+    if len(levels) < 2 and len(sizes) < 2:
+        return []
+    first, _ = rows[0]
+    corpus = first.finished[0].corpus or {}
     unit = str(corpus.get("kind") or "entries")
     panels = []
-    for level, members in levels if len(levels) > 1 or len(sizes) > 1 else []:
+    for level, members in levels:
         by_size = _by_level(members, lambda row: (_entries(row), _steps(row)))
-        named = []
+        named: _Levels = []
         for (entries, steps), same in by_size:
             named.append((f"{entries:,}\n({steps:,} steps)", same))
         panels.append((str(level), f"{unit} (training steps)", named))
@@ -196,7 +238,8 @@ def _mean(rows: _Scored) -> float:
 def _means(levels: _Levels) -> str:
     texts = []
     for level, members in levels:
-        texts.append(f"{str(level).replace(chr(10), ' ')}: {_mean(members):.2f}")
+        name = str(level).replace("\n", " ")
+        texts.append(f"{name}: {_mean(members):.2f}")
     return ", ".join(texts)
 
 
@@ -262,7 +305,8 @@ def scan(paper: PaperResults, figure: PaperFigure) -> Figure | None:
         lines = []
         for axes, members, key, title in panels:
             lines.append(_draw_panel(axes, members, key))
-            axes.set(xlabel=figure.factors[key], title=title or f"By {figure.factors[key]}")
+            name = figure.factors[key]
+            axes.set(xlabel=name, title=title or f"By {name}")
         plot.axes[0].set_ylabel(f"{setting.dev_task} dev Spearman ×100")
         draw_legend(plot)
         where = f"{base_name(setting.base_model)}, {paper.library.setting_names[setting]}"
@@ -315,12 +359,12 @@ def _panels_of_two(
     left, middle, right = plot.subplots(1, 3, width_ratios=(1, 1, 1.15))
     middle.sharey(left)
     middle.tick_params(labelleft=False)
-    across = _intervals([_value(trial, first) for trial in trials])
-    up = _intervals([_value(trial, second) for trial in trials])
-    best = []
-    for t in trials:
-        best.append((_value(t, first), _value(t, second), 100 * t.value))
-    draw_best(right, best, across, up)
+    scored = []
+    for trial in trials:
+        scored.append((_value(trial, first), _value(trial, second), 100 * trial.value))
+    across = _intervals([a for a, _, _ in scored])
+    up = _intervals([b for _, b, _ in scored])
+    draw_best(right, scored, across, up)
     right.set(
         xlabel=figure.factors[first],
         ylabel=figure.factors[second],
@@ -335,29 +379,33 @@ def _panels_of_two(
 def _draw_panel(axes: Any, members: _Named, key: str) -> dict[str, Points]:
     """Draw the trials of some rows by an option; return what was drawn of each."""
     by_row = {}
+    values: list[float] = []
     for label, own in members:
         by_row[label] = [(_value(trial, key), 100 * trial.value) for trial in own]
-    intervals = _intervals([value for points in by_row.values() for value, _ in points])
-    return draw_by_bin(axes, by_row, intervals, log=True)
+        values.extend(value for value, _ in by_row[label])
+    return draw_by_bin(axes, by_row, _intervals(values), log=True)
 
 
 def _describe_scan(figure: PaperFigure, trials: Sequence[ScoredTrial], where: str) -> str:
-    keys = list(figure.factors)
-    few = all(len({_value(trial, key) for trial in trials}) <= _LISTED for key in keys)
-    what = "value" if few else "value, or fifth of the range on a log scale"
-    if len(keys) == 1:
-        right = ""
-    else:
-        right = " Right: the best trial of each cell."
-    texts = []
-    for key in figure.same:
-        texts.append(f" {key}: {trials[0].runs[0].config.get(key)}.")
-    shared = "".join(texts)
-    studies = ", ".join(sorted({trial.study for trial in trials}))
-    return (
+    what = "value"
+    if any(_count_values(trials, key) > _LISTED for key in figure.factors):
+        what = "value, or fifth of the range on a log scale"
+    text = (
         f"Maximum (full) and upper quartile (dashed) of the trials of each {what}, whatever their "
-        f"other options.{right}{shared} {len(trials)} trials from {where} (studies: {studies})."
+        "other options."
     )
+    if len(figure.factors) > 1:
+        text += " Right: the best trial of each cell."
+    config = trials[0].runs[0].config
+    for key in figure.same:
+        text += f" {key}: {config.get(key)}."
+    studies = ", ".join(sorted({trial.study for trial in trials}))
+    return f"{text} {len(trials)} trials from {where} (studies: {studies})."
+
+
+def _count_values(trials: Sequence[ScoredTrial], key: str) -> int:
+    """Return how many values of an option some trials have."""
+    return len({_value(trial, key) for trial in trials})
 
 
 def _describe_points(label: str, points: Points) -> str:
@@ -369,8 +417,11 @@ def _describe_points(label: str, points: Points) -> str:
 
 def _rows_of_studies(paper: PaperResults, figure: PaperFigure) -> list[PaperRow]:
     """The rows of the figure's method in tables of studies."""
-    tables = [table for table in paper.definition.tables if table.studies]
-    return [row for table in tables for row in table.rows if row.method == figure.method]
+    found = []
+    for table in paper.definition.tables:
+        if table.studies:
+            found += [row for row in table.rows if row.method == figure.method]
+    return found
 
 
 def _find_trials(
@@ -383,23 +434,25 @@ def _find_trials(
     """
     known = {}
     for row in _rows_of_studies(paper, figure):
-        for t in paper.trials_of(row):
-            known[id(t)] = t
+        for trial in paper.trials_of(row):
+            known[id(trial)] = trial
     alike: dict[tuple[TrialSetting, tuple[str, ...]], list[ScoredTrial]] = {}
-    for t in known.values():
-        if matches(t.runs[0], figure.where) and all(_value(t, key) > 0 for key in keys):
-            shared = tuple(str(t.runs[0].config.get(key)) for key in figure.same)
-            alike.setdefault((t.setting, shared), []).append(t)
+    for trial in known.values():
+        run = trial.runs[0]
+        if matches(run, figure.where) and all(_value(trial, key) > 0 for key in keys):
+            shared = tuple(str(run.config.get(key)) for key in figure.same)
+            alike.setdefault((trial.setting, shared), []).append(trial)
     found = []
     for (setting, _), trials in alike.items():
-        if all(len({_value(t, key) for t in trials}) > 1 for key in keys):
+        if all(_count_values(trials, key) > 1 for key in keys):
             found.append((setting, trials))
     order = paper.library.settings
-    return min(
-        found,
-        key=lambda f: (f[0].dev_task != "STS-B", -len(f[1]), order.index(f[0])),
-        default=None,
-    )
+
+    def rank(one: tuple[TrialSetting, list[ScoredTrial]]) -> tuple[bool, int, int]:
+        setting, trials = one
+        return setting.dev_task != "STS-B", -len(trials), order.index(setting)
+
+    return min(found, key=rank, default=None)
 
 
 def _value(trial: ScoredTrial, key: str) -> float:

@@ -129,9 +129,8 @@ class PaperResults:
             if p["table"] in table.published:
                 rows = [row for row in reversed(table.rows) if p["model"] in row.published]
                 columns = [column for column in self.columns(table) if column.prints(p)]
-                yield from (
-                    PaperCell(table, row, column) for row in rows[:1] for column in columns[:1]
-                )
+                if rows and columns:
+                    yield PaperCell(table, rows[0], columns[0])
 
     def numbers_of(self, table: PaperTable, row: PaperRow) -> list[Match]:
         """The published numbers of a row of a table."""
@@ -148,7 +147,9 @@ class PaperResults:
     def reference_bases(self, place: PaperCell) -> set[str]:
         """The base models on which the paper has the row that differences of a place go to."""
         reference = place.table.reference_of(place.row)
-        models = reference[1] if reference else []
+        if not reference:
+            return set()
+        _, models = reference
         found = set()
         for p in self.published:
             if p["table"] in place.table.published and p["model"] in models:
@@ -171,24 +172,20 @@ class PaperResults:
             tasks = len({score.task for record in one.finished for score in record.scores})
             counts = [(r.corpus or {}).get("count") or 0 for r in one.records]
             count = max(counts, default=0)
-            found = []
-            for c in max((r.finished for r in one.records), default=""):
-                found.append(-ord(c))
-            newest = tuple(found)
+            ended = max((r.finished for r in one.records), default="")
+            newest = tuple(-ord(character) for character in ended)
             rank = self._rank(row, one)
             return *rank, -len(one.finished), -tasks, -count, newest, one.key
 
         by_base: dict[str, list[RecordedRow]] = {}
         if row.method:
-            rows = self.library.find(row.method)
-        else:
-            rows = []
-        for one in (one for one in rows if is_run_of(self.definition, row, one.records[0])):
-            by_base.setdefault(one.base_model, []).append(one)
-        self._candidates[id(row)] = {
-            base: sorted(rows, key=order) for base, rows in by_base.items()
-        }
-        return self._candidates[id(row)]
+            for one in self.library.find(row.method):
+                if is_run_of(self.definition, row, one.records[0]):
+                    by_base.setdefault(one.base_model, []).append(one)
+        for rows in by_base.values():
+            rows.sort(key=order)
+        self._candidates[id(row)] = by_base
+        return by_base
 
     def check_candidates(self) -> None:
         """Raises:
@@ -198,14 +195,16 @@ class PaperResults:
         if self.definition.shipped:
             return
         for table in self.definition.tables:
-            for row in table.rows if table.columns else ():
-                for base, found in self.candidates(row).items():
-                    best = self._rank(row, found[0])
-                    equal = [one for one in found if self._rank(row, one) == best]
-                    if len(equal) > 1:
-                        raise InputError(
-                            _describe_several(self.definition, table, row, base, equal)
-                        )
+            if table.columns:
+                for row in table.rows:
+                    self._check_row(table, row)
+
+    def _check_row(self, table: PaperTable, row: PaperRow) -> None:
+        for base, found in self.candidates(row).items():
+            best = self._rank(row, found[0])
+            equal = [one for one in found if self._rank(row, one) == best]
+            if len(equal) > 1:
+                raise InputError(_describe_several(self.definition, table, row, base, equal))
 
     def _rank(self, row: PaperRow, one: RecordedRow) -> tuple[bool, int, bool]:
         """How near our row is to the paper's: rehearsals are last, then fewer unlike settings; in a
@@ -233,26 +232,25 @@ class PaperResults:
         if (reference := place.reference) is None:
             return NOTHING
         same = self.candidates(reference).get(ours.base_model, [])
-        alike = self._trained_alike(place.row, ours, reference)
+        alike = self._find_trained_alike(place.row, ours, reference)
         if not alike:
-            why = (
-                "trained alike (text, training steps, dev set)"
-                if same
-                else "measured on this base model"
-            )
+            why = "measured on this base model"
+            if same:
+                why = "trained alike (text, training steps, dev set)"
             return Measured(missing=f'no difference: "{reference.label}" was not {why}')
         scores = next(c for c in self.columns(place.table) if c.head == place.column.name)
+        nearest = alike[0]
         gap = subtract(
             self.measure(ours, scores),
-            self.measure(alike[0], scores),
+            self.measure(nearest, scores),
             place.column.difference,
         )
-        if gap.by_seed and alike[0] is not same[0]:
-            remark = f'The difference is to a row "{reference.label}" that was trained alike and is not shown.'
-            gap = replace(gap, partly=remark)
+        if gap.by_seed and nearest is not same[0]:
+            row = f'a row "{reference.label}" that was trained alike and is not shown'
+            gap = replace(gap, partly=f"The difference is to {row}.")
         return gap
 
-    def _trained_alike(
+    def _find_trained_alike(
         self,
         row: PaperRow,
         ours: RecordedRow,
@@ -267,23 +265,24 @@ class PaperResults:
                 same.append(r)
         if any(key.partition(".")[0] == "corpus" for key in (*row.where, *reference.where)):
             return same  # the text is the difference
-        found = []
-        for r in same:
-            if None in (training_of(r), training_of(ours)) or training_of(r) == training_of(ours):
-                found.append(r)
-        return found
+        training = training_of(ours)
+        if training is None:
+            return same
+        return [r for r in same if training_of(r) in (None, training)]
 
     def trials_of(self, row: PaperRow) -> list[ScoredTrial]:
         """The trials that belong to a row; what several studies scored counts once."""
         by_runs: dict[tuple[str, ...], ScoredTrial] = {}
-        for t in self.library.trials:
-            if is_run_of(self.definition, row, t.runs[0]):
-                by_runs.setdefault(tuple(r.id for r in t.runs), t)
+        for trial in self.library.trials:
+            if is_run_of(self.definition, row, trial.runs[0]):
+                ids = tuple(run.id for run in trial.runs)
+                by_runs.setdefault(ids, trial)
         return list(by_runs.values())
 
     def value_of_study(self, row: PaperRow, setting: TrialSetting, column: PaperColumn) -> Measured:
         """A statistic over the trials of one setting, of any study."""
-        return measure_trials([t for t in self.trials_of(row) if t.setting == setting], column.name)
+        trials = [trial for trial in self.trials_of(row) if trial.setting == setting]
+        return measure_trials(trials, column.name)
 
     # --- both
     # ---------------------------------------------------------------------------------------------------------
@@ -362,8 +361,11 @@ class PaperResults:
         pairs = []
         for base in sorted(by_base, key=order):
             for one in by_base[base]:
-                pairs.append((one, self.value(place, one)))
-        return next((pair for pair in pairs if pair[1].by_seed), pairs[0])
+                measured = self.value(place, one)
+                if measured.by_seed:
+                    return one, measured
+                pairs.append((one, measured))
+        return pairs[0]
 
     def _find_trials(self, p: Published, place: PaperCell) -> tuple[RecordedRow | None, Measured]:
         """From the first setting that can be compared with the paper's, else from the first that
@@ -372,18 +374,20 @@ class PaperResults:
         found: list[tuple[int, RecordedRow, Measured]] = []
         for setting in self.library.settings:
             measured = self.value_of_study(place.row, setting, place.column)
-            if measured.by_seed:
-                runs = tuple(
-                    self.library.by_id[i] for i in measured.records if i in self.library.by_id
-                )
-                ours = RecordedRow.of_records(place.row.label, setting.base_model, runs)
-                if (setting.dev_task, setting.dev_source) != ("STS-B", "senteval"):
-                    unlike = f"selected on {setting.dev_task} of {setting.dev_source}"
-                    measured = replace(measured, unlike=(unlike,))
-                found.append((len(self._reasons(p, place, ours, measured)), ours, measured))
+            if not measured.by_seed:
+                continue
+            by_id = self.library.by_id
+            runs = tuple(by_id[run] for run in measured.records if run in by_id)
+            ours = RecordedRow.of_records(place.row.label, setting.base_model, runs)
+            if (setting.dev_task, setting.dev_source) != ("STS-B", "senteval"):
+                unlike = f"selected on {setting.dev_task} of {setting.dev_source}"
+                measured = replace(measured, unlike=(unlike,))
+            reasons = self._reasons(p, place, ours, measured)
+            found.append((len(reasons), ours, measured))
         if not found:
             return None, Measured(missing=place.row.cannot or "no study of it")
-        return min(found, key=lambda one: one[0])[1:]
+        _, ours, measured = min(found, key=lambda one: one[0])
+        return ours, measured
 
     def _reasons(
         self,
@@ -398,11 +402,10 @@ class PaperResults:
         if (reference := place.reference) is not None:
             bases = self.reference_bases(place)
             if bases and p["base_model"] not in bases:
-                reasons.append(
-                    f"Another reference row: the paper's is on {', '.join(sorted(bases))}."
-                )
+                known = ", ".join(sorted(bases))
+                reasons.append(f"Another reference row: the paper's is on {known}.")
             else:
-                alike = self._trained_alike(place.row, ours, reference)
+                alike = self._find_trained_alike(place.row, ours, reference)
                 if alike:
                     reasons += other_training(self.definition, reference, alike[0])
         if place.column.cannot:

@@ -5,7 +5,7 @@ search spaces.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from harness.tasks.mteb.benchmarks import EN_V1
@@ -62,11 +62,15 @@ def source_note(mark: str) -> str:
 
 def published_notes(p: Published) -> tuple[str, ...]:
     """The notes on a published number, without the parts that only describe its row."""
-    parts = (part.strip() for part in p["notes"].split(";"))
-    text = "; ".join(
-        part for part in parts if part and part not in EN_V1 and not part.startswith(_DESCRIPTIONS)
-    )
-    return (text,) if text else ()
+    parts = []
+    for part in p["notes"].split(";"):
+        text = part.strip()
+        describes_row = text in EN_V1 or text.startswith(_DESCRIPTIONS)
+        if text and not describes_row:
+            parts.append(text)
+    if not parts:
+        return ()
+    return ("; ".join(parts),)
 
 
 def published_cell(one: Match, column: PaperColumn, notes: Sequence[str] = ()) -> Cell:
@@ -74,8 +78,9 @@ def published_cell(one: Match, column: PaperColumn, notes: Sequence[str] = ()) -
     if one.value is None:
         return Cell("illegible", state="empty").with_notes(*notes)
     text = one.published["value"].replace("-", MINUS)
-    signed = column.difference and one.value > 0 and not text.startswith("+")
-    return Cell(f"+{text}" if signed else text, value=one.value, state="value", notes=tuple(notes))
+    if column.difference and one.value > 0 and not text.startswith("+"):
+        text = f"+{text}"
+    return Cell(text, value=one.value, state="value", notes=tuple(notes))
 
 
 PublishedKey = tuple[str, str]
@@ -92,32 +97,41 @@ def _published_lines(paper: PaperResults, table: PaperTable) -> list[TableRow]:
     rows = _published_rows(paper, table)
 
     def place_of(key: PublishedKey) -> int:
-        if key[1] in bases:
-            return bases.index(key[1])
+        _, base = key
+        if base in bases:
+            return bases.index(base)
         return -1
 
     lines = []
     for key in sorted(rows, key=place_of):
         model, base = key
         row, numbers = rows[key]
-        notes = [published_notes(one.published) for one in numbers.values()]
-        marks = {one.published["source_mark"] for one in numbers.values()}
-        if len(notes) > 1:
-            common = set.intersection(*map(set, notes))
-        else:
-            common = set()
-        about = [source_note(mark) for mark in marks if len(marks) == 1]
-        cells = [Cell(model).with_notes(*filter(None, about), *common), BLANK]
+        about, common = _shared_notes(numbers.values())
+        cells = [Cell(model).with_notes(*about, *common), BLANK]
         for i, column in enumerate(paper.columns(table)):
             printed = numbers.get(i)
             if printed is None:
                 cells.append(_find_derived_cell(paper, table, rows, key, column))
             else:
-                further = _own_notes(printed, common, several=len(marks) > 1)
+                further = _own_notes(printed, common, several=not about)
                 cells.append(published_cell(printed, column, further))
-        block = f"{base if base in bases else OTHER} · published"
-        lines.append(TableRow(tuple(cells), block, not row.supervised))
+        name = base if base in bases else OTHER
+        lines.append(TableRow(tuple(cells), f"{name} · published", not row.supervised))
     return lines
+
+
+def _shared_notes(numbers: Collection[Match]) -> tuple[list[str], set[str]]:
+    """Return what the source of all numbers of a row means, and the notes that several have in
+    common.
+    """
+    marks = {one.published["source_mark"] for one in numbers}
+    about = []
+    if len(marks) == 1:
+        about = list(filter(None, map(source_note, marks)))
+    notes = [set(published_notes(one.published)) for one in numbers]
+    if len(notes) < 2:
+        return about, set()
+    return about, set.intersection(*notes)
 
 
 def _published_rows(paper: PaperResults, table: PaperTable) -> PublishedRows:
@@ -156,19 +170,16 @@ def _find_derived_cell(
     column: PaperColumn,
 ) -> Cell:
     """A number that the paper does not print: a difference of two that it does, or nothing."""
-    own_row, own = rows[key]
-    if not column.published:
-        reference = PaperCell(table, own_row, column).reference
-    else:
-        reference = None
     heads = [one.head for one in paper.columns(table)]
-    if column.name in heads:
-        at = heads.index(column.name)
-    else:
-        at = -1
-    for other, (row, numbers) in rows.items():
+    if column.published or column.name not in heads:
+        return BLANK
+    at = heads.index(column.name)
+    _, base = key
+    own_row, own = rows[key]
+    reference = PaperCell(table, own_row, column).reference
+    for (_, other_base), (row, numbers) in rows.items():
         printed = numbers.get(at)
-        if row is reference and other[1] == key[1] and printed is not None:
+        if row is reference and other_base == base and printed is not None:
             return _derived_cell(column, own.get(at), printed)
     return BLANK
 
@@ -192,16 +203,18 @@ def measured_cell(measured: Measured, column: PaperColumn, row: RecordedRow | No
     """Mean and standard deviation over seeds, or why there is none."""
     if not measured.by_seed:
         untrained = row is not None and row.records[0].supervision == "untrained"
-        if measured.state == "empty" or (column.metric == "train_seconds" and untrained):
+        has_no_training = untrained and column.metric == "train_seconds"
+        if measured.state == "empty" or has_no_training:
             return BLANK
         if measured.missing and measured.state not in ENDED:
-            notes = [_sentence(measured.missing)]
-        else:
-            notes = []
-        return absent(measured.state, *notes)
+            return absent(measured.state, _sentence(measured.missing))
+        return absent(measured.state)
     mean, sd = mean_sd(measured.values)
-    notes = [measured.partly] if measured.partly else []
-    notes += [f"Another protocol than the paper's: {text}." for text in measured.unlike]
+    notes = []
+    if measured.partly:
+        notes.append(measured.partly)
+    for text in measured.unlike:
+        notes.append(f"Another protocol than the paper's: {text}.")
     return number(
         mean,
         digits=column.digits,
@@ -228,12 +241,14 @@ def _own_lines(paper: PaperResults, table: PaperTable) -> tuple[list[TableRow], 
         lines = _study_lines(paper, table)
     else:
         lines = _run_lines(paper, table, shown)
-    if any(str(row.where.get("pooling", "")).startswith("layer:") for row in table.rows):
+    poolings = [str(row.where.get("pooling", "")) for row in table.rows]
+    if any(pooling.startswith("layer:") for pooling in poolings):
         lines += _layer_lines(paper, table, shown)
     every = (row for one in paper.definition.tables for row in one.rows)
     if not lines and any(paper.candidates(row) for row in every):
-        rows = [row for row in table.rows if paper.bases_of(table, row)]
-        lines = [_line_without_run(paper, table, row, "", "not measured here") for row in rows]
+        for row in table.rows:
+            if paper.bases_of(table, row):
+                lines.append(_line_without_run(paper, table, row, "", "not measured here"))
     return lines, list({row.key: row for row in shown}.values())
 
 
@@ -249,17 +264,23 @@ def _run_lines(paper: PaperResults, table: PaperTable, shown: list[RecordedRow])
     """
     # A block without any number is shown only for a rehearsal, whose cells say what was not
     # available.
-    found = _lines_by_block(paper, table)
-    blocks = {key: block for key, block in found.items() if key[1] or _has_number(block)}
-    only_others = all(base == OTHER for base, _ in blocks)
-    if not any(base == OTHER for base, _ in blocks) and blocks:
-        blocks[OTHER, any(rehearsal for _, rehearsal in blocks)] = {}
+    blocks: dict[BlockKey, Lines] = {}
+    for (base, rehearsal), block in _lines_by_block(paper, table).items():
+        if rehearsal or _has_number(block):
+            blocks[base, rehearsal] = block
+    if not blocks:
+        return []
+    bases = {base for base, _ in blocks}
+    if OTHER not in bases:
+        any_rehearsal = any(rehearsal for _, rehearsal in blocks)
+        blocks[OTHER, any_rehearsal] = {}
     lines = []
     for key in _in_order(paper, blocks):
         lines += _lines_of_block(paper, table, key, blocks[key], shown)
-    if blocks and only_others:  # no block of a base model has the rest
-        rest = [r for r in table.rows if not r.weights and paper.bases_of(table, r)]
-        lines += [_line_without_run(paper, table, r, "", "not measured here") for r in rest]
+    if bases == {OTHER}:  # no block of a base model has the rest
+        for row in table.rows:
+            if not row.weights and paper.bases_of(table, row):
+                lines.append(_line_without_run(paper, table, row, "", "not measured here"))
     return lines
 
 
@@ -289,14 +310,16 @@ def _lines_of_block(
     """Return the lines of a block, with one for each row of the paper that it lacks; our rows in it
     are added to `shown`.
     """
+    base, rehearsal = key
+    name = _block_name(base, rehearsal)
     lines = []
     for row in table.rows:
         own = block.get(row.label, [])
-        if own:
-            shown += [ours for ours, _ in own]
-            lines += [line for _, line in own]
-        elif _is_expected(paper, table, row, key[0]):
-            lines.append(_line_without_run(paper, table, row, key[0], _block_name(*key)))
+        for ours, line in own:
+            shown.append(ours)
+            lines.append(line)
+        if not own and _is_expected(paper, table, row, base):
+            lines.append(_line_without_run(paper, table, row, base, name))
     return lines
 
 
@@ -309,28 +332,47 @@ def _lines_by_block(paper: PaperResults, table: PaperTable) -> dict[BlockKey, Li
     for row in table.rows:
         places = [PaperCell(table, row, column) for column in scores]
         for base, members in paper.candidates(row).items():
-            measured = (r for r in members if any(paper.value(p, r).by_seed for p in places))
-            early = (r for r in members if not r.finished or r.rehearsal)
-            best = next(measured, None) or next(early, None)
+            best = _choose_row(paper, places, members)
             if best is None:
                 continue
-            key = OTHER if row.weights else base, best.rehearsal
+            key = (OTHER if row.weights else base, best.rehearsal)
             line = _run_line(paper, table, row, best, _block_name(*key))
-            blocks.setdefault(key, {}).setdefault(row.label, []).append((best, line))
+            of_block = blocks.setdefault(key, {})
+            of_block.setdefault(row.label, []).append((best, line))
     return blocks
+
+
+def _choose_row(
+    paper: PaperResults,
+    places: Sequence[PaperCell],
+    members: Sequence[RecordedRow],
+) -> RecordedRow | None:
+    """Return the nearest of our rows that has a number in one of the places, or else that ended
+    early or is a rehearsal.
+    """
+    for row in members:
+        if any(paper.value(place, row).by_seed for place in places):
+            return row
+    for row in members:
+        if not row.finished or row.rehearsal:
+            return row
+    return None
 
 
 def _has_number(block: Lines) -> bool:
     """True if any line of a block has a number."""
-    lines = []
     for own in block.values():
         for _, line in own:
-            lines.append(line)
-    return any(cell.state == "value" for line in lines for cell in line.cells)
+            if any(cell.state == "value" for cell in line.cells):
+                return True
+    return False
 
 
 def _block_name(base: str, rehearsal: bool) -> str:
-    return f"{base if base == OTHER else base_name(base)} · {'rehearsal' if rehearsal else 'measured here'}"
+    name = base if base == OTHER else base_name(base)
+    if rehearsal:
+        return f"{name} · rehearsal"
+    return f"{name} · measured here"
 
 
 def _run_line(
@@ -342,37 +384,41 @@ def _run_line(
 ) -> TableRow:
     count = len(ours.finished)
     whole = len(ours.records)
-    seeds = Cell(str(count) if count == whole else f"{count} of {whole}", value=count)
+    text = str(count) if count == whole else f"{count} of {whole}"
+    label = row.label
     if row.weights:
-        label = f"{row.label} ({base_name(ours.base_model)})"
-    else:
-        label = row.label
-    # What a reader should know of a row of ours before comparing it with the paper's.
-    if text := describe_prompts(ours):
-        notes = [_sentence(text)]
-    else:
-        notes = []
-    if len(paper.candidates(row).get(ours.base_model, [])) > 1:
-        notes.append(_CHOICE)
-    base = paper.definition.find_published_base(ours.base_model)
-    if base and paper.bases_of(table, row) and not ours.rehearsal:
-        notes += [
-            *other_training(paper.definition, row, ours),
-            *remark_on(paper.definition, base, row, ours),
-        ]
+        label += f" ({base_name(ours.base_model)})"
     head = Cell(
         label,
         link=anchor(ours),
         records=tuple(r.id for r in ours.records),
-        notes=tuple(notes),
+        notes=tuple(_notes_on(paper, table, row, ours)),
     )
-    columns = paper.columns(table)
-    cells = (measured_cell(paper.value(PaperCell(table, row, c), ours), c, ours) for c in columns)
-    return TableRow(
-        (head, seeds, *cells),
-        block,
-        ranked=not (row.supervised or ours.supervision == "supervised"),
-    )
+    cells = [head, Cell(text, value=count)]
+    for column in paper.columns(table):
+        measured = paper.value(PaperCell(table, row, column), ours)
+        cells.append(measured_cell(measured, column, ours))
+    supervised = row.supervised or ours.supervision == "supervised"
+    return TableRow(tuple(cells), block, ranked=not supervised)
+
+
+def _notes_on(
+    paper: PaperResults,
+    table: PaperTable,
+    row: PaperRow,
+    ours: RecordedRow,
+) -> list[str]:
+    """Return what a reader should know of a row of ours before comparing it with the paper's."""
+    notes = []
+    if text := describe_prompts(ours):
+        notes.append(_sentence(text))
+    if len(paper.candidates(row).get(ours.base_model, [])) > 1:
+        notes.append(_CHOICE)
+    base = paper.definition.find_published_base(ours.base_model)
+    if base and paper.bases_of(table, row) and not ours.rehearsal:
+        notes += other_training(paper.definition, row, ours)
+        notes += remark_on(paper.definition, base, row, ours)
+    return notes
 
 
 def _is_expected(paper: PaperResults, table: PaperTable, row: PaperRow, base: str) -> bool:
@@ -406,15 +452,18 @@ def _line_without_run(
     else:
         rows = found.get(base, [])
     why = _why_no_run(table, row, is_run=bool(rows), elsewhere=bool(found))
-    cells = []
+    cells = [Cell(row.label), BLANK]
     for column in paper.columns(table):
+        if not column.published:
+            cells.append(BLANK)
+            continue
+        reason = ""
         if rows:
-            recorded = paper.value(PaperCell(table, row, column), rows[0]).missing
-        else:
-            recorded = ""
-        reason = recorded or ("" if column.score else column.cannot) or why
-        cells.append(absent("missing", _sentence(reason)) if column.published else BLANK)
-    return TableRow((Cell(row.label), BLANK, *cells), block, ranked=False)
+            reason = paper.value(PaperCell(table, row, column), rows[0]).missing
+        if not reason and not column.score:
+            reason = column.cannot
+        cells.append(absent("missing", _sentence(reason or why)))
+    return TableRow(tuple(cells), block, ranked=False)
 
 
 def _why_no_run(table: PaperTable, row: PaperRow, *, is_run: bool, elsewhere: bool) -> str:
@@ -429,7 +478,9 @@ def _why_no_run(table: PaperTable, row: PaperRow, *, is_run: bool, elsewhere: bo
     if is_run:
         return "its runs have no score of this table"
     what = "study" if table.studies else "run"
-    return f"no {what} of it{' on this base model' if elsewhere else ''}"
+    if elsewhere:
+        return f"no {what} of it on this base model"
+    return f"no {what} of it"
 
 
 def _study_lines(paper: PaperResults, table: PaperTable) -> list[TableRow]:
@@ -443,11 +494,11 @@ def _study_lines(paper: PaperResults, table: PaperTable) -> list[TableRow]:
             numbers = [paper.value_of_study(row, setting, c) for c in columns]
             if any(one.by_seed for one in numbers):
                 runs = numbers[0].records
-                cells = []
-                for m, c in zip(numbers, columns, strict=True):
-                    cells.append(replace(measured_cell(m, c), n=None))
                 trials = Cell(f"{len(runs)} runs", value=len(runs))
-                lines.append(TableRow((Cell(row.label, records=runs), trials, *cells), name))
+                cells = [Cell(row.label, records=runs), trials]
+                for measured, column in zip(numbers, columns, strict=True):
+                    cells.append(replace(measured_cell(measured, column), n=None))
+                lines.append(TableRow(tuple(cells), name))
             elif _is_expected(paper, table, row, setting.base_model):
                 lines.append(_line_without_run(paper, table, row, setting.base_model, name))
         if any(cell.state == "value" for line in lines for cell in line.cells):
@@ -464,22 +515,19 @@ def _layer_lines(
     from reports.tables.space import extremes
 
     first, *others = paper.columns(table)
-    untrained = [
-        row for row in paper.library.rows if row.finished and row.supervision == "untrained"
-    ]
+    rest = [BLANK] * len(others)
+    untrained = []
+    for row in paper.library.rows:
+        if row.finished and row.supervision == "untrained":
+            untrained.append(row)
+    models = replace(paper.library, name=table.key, rows=tuple(untrained))
     lines = []
-    for row, ends in extremes(
-        replace(paper.library, name=table.key, rows=tuple(untrained)),
-        first.name,
-        "senteval",
-    ):
+    for row, ends in extremes(models, first.name, "senteval"):
         seeds = Cell(str(len(row.finished)), value=len(row.finished))
         block = _block_name(row.base_model, row.rehearsal)
         for text, cell in ends:
             head = Cell(text, link=anchor(row), records=cell.records)
-            lines.append(
-                TableRow((head, seeds, cell, *(BLANK for _ in others)), block, ranked=False)
-            )
+            lines.append(TableRow((head, seeds, cell, *rest), block, ranked=False))
         shown.append(row)
     return lines
 
@@ -499,17 +547,18 @@ def paper_table(paper: PaperResults, table: PaperTable) -> tuple[Table | None, l
         return None, shown
     columns = _make_columns(table, specs)
     keep = [0]
-    for j in range(1, len(columns)):
+    dropped = []
+    for j, column in enumerate(columns[1:], 1):
         if any(row.cells[j].state != "empty" for row in rows):
             keep.append(j)
-    dropped = []
-    for j, column in enumerate(columns):
-        if j > 1 and j not in keep:
+        elif j > 1:  # not the number of seeds
             dropped.append(column.title)
     columns = [columns[j] for j in keep]
-    body = rank_cells(
-        columns, [replace(row, cells=tuple(row.cells[j] for j in keep)) for row in rows]
-    )
+    lines = []
+    for row in rows:
+        cells = tuple(row.cells[j] for j in keep)
+        lines.append(replace(row, cells=cells))
+    body = rank_cells(columns, lines)
     result = Table(
         table.key,
         table.title,
@@ -518,7 +567,9 @@ def paper_table(paper: PaperResults, table: PaperTable) -> tuple[Table | None, l
         body,
         _legend(shown, body, dropped),
     )
-    return (_transpose(result) if len(specs) > _MOST_COLUMNS else result), shown
+    if len(specs) > _MOST_COLUMNS:
+        result = _transpose(result)
+    return result, shown
 
 
 def _make_columns(table: PaperTable, specs: Sequence[PaperColumn]) -> list[Column]:
@@ -543,12 +594,16 @@ def _legend(
     ]
     if len({row.block for row in rows}) > 1:
         legend.append("Blocks with different base models are not comparable with each other.")
-    if len({training[0] for row in own if (training := training_of(row)) is not None}) > 1:
+    texts = set()
+    for row in own:
+        training = training_of(row)
+        if training is not None:
+            texts.add(training[0])
+    if len(texts) > 1:
         legend.append("Rows measured here were trained on different texts, which their cards name.")
     if dropped:
-        legend.append(
-            f"Columns without any number are left out: {', '.join(dropped).removesuffix('.')}."
-        )
+        named = ", ".join(dropped).removesuffix(".")
+        legend.append(f"Columns without any number are left out: {named}.")
     return tuple(legend)
 
 
@@ -557,21 +612,15 @@ def _transpose(table: Table) -> Table:
     group of its column.
     """
     columns = [Column("data", "Data set", numeric=False)]
-    if table.columns[1].key == "seeds":
-        first = 2
-    else:
-        first = 1
+    has_seeds = table.columns[1].key == "seeds"
     for i, row in enumerate(table.rows):
         head = row.cells[0]
-        if first == 2 and row.cells[1].state != "empty":
-            seeds = row.cells[1].text
-        else:
-            seeds = ""
         title, _, detail = head.text.partition(" (")
-        parts = [
-            detail.removesuffix(")"),
-            f"{seeds} seed{'' if seeds == '1' else 's'}" if seeds else "",
-        ]
+        parts = [detail.removesuffix(")")]
+        seeds = row.cells[1]
+        if has_seeds and seeds.state != "empty" and seeds.text:
+            noun = "seed" if seeds.text == "1" else "seeds"
+            parts.append(f"{seeds.text} {noun}")
         columns.append(
             Column(
                 f"{row.block}-{i}",
@@ -582,10 +631,10 @@ def _transpose(table: Table) -> Table:
             )
         )
     lines = []
+    first = 2 if has_seeds else 1
     for j, column in enumerate(table.columns[first:], first):
-        lines.append(
-            TableRow((Cell(column.title), *(row.cells[j] for row in table.rows)), column.group)
-        )
+        numbers = [row.cells[j] for row in table.rows]
+        lines.append(TableRow((Cell(column.title), *numbers), column.group))
     legend = ("Best and second: of each block of columns.", *table.legend)
     return replace(table, columns=tuple(columns), rows=tuple(lines), legend=legend)
 
@@ -626,19 +675,27 @@ def _summary_cells(one: Match, column: PaperColumn) -> tuple[Cell, ...]:
     published = one.published
     measured = one.measured
     seeds = len(measured.by_seed)
-    gap = one.difference
-    if one.ours and seeds:
-        link = anchor(one.ours)
-    else:
-        link = ""
+    link = ""
+    ours = BLANK
+    count = BLANK
+    if seeds:
+        ours = replace(measured_cell(measured, column), notes=())
+        count = Cell(str(seeds), value=seeds)
+        link = anchor(one.ours) if one.ours else ""
+    gap = BLANK
+    if one.difference is not None:
+        gap = number(one.difference, digits=column.digits, signed=True)
+    score = column.head
+    if column.difference:
+        score = column.title.replace(" · ", " ")
     return (
         Cell(published["model"], link=link, records=measured.records),
         Cell(published["base_model"]),
-        Cell(column.title.replace(" · ", " ") if column.difference else column.head),
-        replace(measured_cell(measured, column), notes=()) if seeds else BLANK,
-        Cell(str(seeds), value=seeds) if seeds else BLANK,
+        Cell(score),
+        ours,
+        count,
         published_cell(one, column, published_notes(published)),
-        BLANK if gap is None else number(gap, digits=column.digits, signed=True),
+        gap,
         Cell(one.verdict.short).with_notes(*one.remarks),
     )
 
@@ -649,27 +706,26 @@ def _summary_cells(one: Match, column: PaperColumn) -> tuple[Cell, ...]:
 
 def search_spaces(paper: PaperResults, table: PaperTable) -> Table | None:
     """What the paper searched, and what our studies tried."""
+    keys = ("model", "task", "metric", "value", "source_mark", "notes", "option")
     bases: dict[tuple[str, ...], list[str]] = {}  # equal on several base models: one line
     for p in paper.definition.published_rows(SPACES):
         if p["paper"].startswith(tuple(table.published)):
-            key = tuple(
-                p[k] for k in ("model", "task", "metric", "value", "source_mark", "notes", "option")
-            )
-            bases.setdefault(key, []).append(p["base_model"])
+            line = tuple(p[key] for key in keys)
+            bases.setdefault(line, []).append(p["base_model"])
     rows = []
     for (model, task, metric, value, mark, notes, option), names in bases.items():
         log = task.startswith("log10")
         text = value.replace(";", ", ")
-        published = Cell(text.replace("-", MINUS) if log else text).with_notes(
-            *filter(None, (notes, source_note(mark)))
+        if log:
+            text = text.replace("-", MINUS)
+        cells = (
+            Cell(task),
+            Cell(metric),
+            Cell(text).with_notes(*filter(None, (notes, source_note(mark)))),
+            Cell(_list_tried(paper, model, option, log) or "–"),
+            Cell(", ".join(names)),
         )
-        tried = _tried_values(paper, model, option, log)
-        rows.append(
-            TableRow(
-                (Cell(task), Cell(metric), published, Cell(tried or "–"), Cell(", ".join(names))),
-                model,
-            )
-        )
+        rows.append(TableRow(cells, model))
     columns = (
         Column("parameter", "Hyperparameter", numeric=False),
         Column("kind", "What it is", numeric=False, aside=True),
@@ -682,8 +738,10 @@ def search_spaces(paper: PaperResults, table: PaperTable) -> Table | None:
     return None
 
 
-def _tried_values(paper: PaperResults, model: str, option: str, log: bool) -> str:
-    """The values of an option that our trials of a published model tried and that had an effect."""
+def _list_tried(paper: PaperResults, model: str, option: str, log: bool) -> str:
+    """List the values of an option that our trials of a published model tried and that had an
+    effect.
+    """
     method = _method_of_model(paper, model)
     values = []
     for trial in paper.library.trials:
@@ -696,9 +754,12 @@ def _tried_values(paper: PaperResults, model: str, option: str, log: bool) -> st
         numbers = [math.log10(v) for v in numbers if v > 0]
     if len(numbers) > _MOST_LISTED:
         return f"{len(numbers)} values from {numbers[0]:.4g} to {numbers[-1]:.4g}"
-    if numbers:
-        return ", ".join(f"{v:.4g}" for v in numbers).replace("-", MINUS if log else "-")
-    return ", ".join(sorted({*map(str, values)}))
+    if not numbers:
+        return ", ".join(sorted(set(map(str, values))))
+    text = ", ".join(f"{v:.4g}" for v in numbers)
+    if log:
+        text = text.replace("-", MINUS)
+    return text
 
 
 def _method_of_model(paper: PaperResults, model: str) -> str:
