@@ -149,14 +149,19 @@ def _difference_cells(a: ResultRow, b: ResultRow, d: Difference | None) -> list[
     runs = tuple(r.id for r in (*a.finished, *b.finished))
     low = number_text(100 * e.low, 2, signed=True)
     high = number_text(100 * e.high, 2, signed=True)
-    text = number_text(100 * e.value, 2, signed=True)
-    text = "< 0.001" if e.p < 0.001 else f"{e.p:.3f}"
-    p = Cell(text, value=e.p, state="value", records=runs)
-    return [
-        Cell(text, f"[{low}, {high}]", 100 * e.value, None, d.seeds[0], "value", records=runs),
-        p if d.judged else EMPTY,
-        Cell(d.verdict, records=runs),
-    ]
+    difference = Cell(
+        number_text(100 * e.value, 2, signed=True),
+        spread=f"[{low}, {high}]",
+        value=100 * e.value,
+        n=d.seeds[0],
+        state="value",
+        records=runs,
+    )
+    p = EMPTY
+    if d.judged:
+        text = "< 0.001" if e.p < 0.001 else f"{e.p:.3f}"
+        p = Cell(text, value=e.p, state="value", records=runs)
+    return [difference, p, Cell(d.verdict, records=runs)]
 
 
 def all_pairs(comparison: RecordedResults, significance: Significance) -> list[Table]:

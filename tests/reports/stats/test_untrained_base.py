@@ -5,6 +5,7 @@ its place.
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from harness import api
 from harness.results.record import Record
 from harness.results.store import RunFolder, added_starts
 from reports.comparison.terminal_summary import summary_table
+from reports.document.table import MINUS
 from reports.load import read_comparison
 from reports.records.run_library import read_library
 from reports.results import find_start
@@ -73,6 +75,21 @@ def test_no_other_untrained_row_takes_the_place_of_one_that_was_not_stored(
     line = next(row for row in table.rows if row.cells[0].text == "SimCSE")
     assert line.cells[1].notes
     assert all(cell.value is None for cell in line.cells[3:])
+
+
+def test_a_difference_to_the_start_is_shown_in_points(made: synthetic.Invented) -> None:
+    starts = untrained(made, "mean", "mean")
+    runs = add(made, "SCD", "mean", seeds=(1, 2, 3))
+
+    def mean_of(records: list[Record]) -> float:
+        return fmean(100 * s.value for r in records for s in r.scores if s.task in TASKS)
+
+    comparison = read_comparison(made.workdir, "invented")
+    table = against_base(comparison, Significance(comparison))
+    assert table is not None
+    line = next(row for row in table.rows if row.cells[0].text == "SCD")
+    shown = float(line.cells[3].text.replace(MINUS, "-"))
+    assert shown == pytest.approx(mean_of(runs) - mean_of(starts), abs=0.05)
 
 
 def test_text_length_and_first_layer_belong_to_the_start(made: synthetic.Invented) -> None:
