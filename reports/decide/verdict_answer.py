@@ -385,8 +385,10 @@ def _describe_p(block: Ranking, d: Difference) -> str:
     else:
         text = f"{letter} = {d.estimate.p:.3f}, corrected for {d.family}"
     if explored:
-        wrong = f"at most {ALPHA:.0%} are wrong in expectation"
-        text += f"; of all pairs that are called different, {wrong}"
+        text += (
+            f"; of all pairs that are called different, at most {ALPHA:.0%} are wrong in "
+            "expectation"
+        )
     return text
 
 
