@@ -10,7 +10,7 @@
 
 `compare`, `study`, `train` and `evaluate` run something; `load` and `load_model` open what was
 saved; `verdict`, `power` and `gate` decide from records, or from scores that others made; `report`
-writes a report; `register` names a method of your own. They are imported on first use.
+writes a report, `pack` an archive; `register` names a method of your own. They are imported on first use.
 """
 
 # ruff: noqa: F405 - the names of `__all__` are imported on first use
@@ -42,6 +42,7 @@ __all__ = [
     "load",
     "load_model",
     "loss",
+    "pack",
     "power",
     "register",
     "report",

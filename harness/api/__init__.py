@@ -12,6 +12,7 @@ Nothing here prints: progress goes to the `Reporter` that is given, or into the 
 notebook's cell. Errors are raised (`harness.errors`).
 """
 
+from harness.api.archive import pack
 from harness.api.experiments import compare
 from harness.api.explain import why
 from harness.api.methods import loss, register, train
@@ -43,6 +44,7 @@ __all__ = [
     "load",
     "load_model",
     "loss",
+    "pack",
     "power",
     "register",
     "report",

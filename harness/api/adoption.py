@@ -45,6 +45,7 @@ def conclude(workdir: Path, experiment: Experiment, records: list[Record]) -> st
     if adoption.decision == "adopt":
         record = next(one for one in records if one.id == adoption.run)
         text = f"{text}, {describe_training(record)}; {_save(workdir, record, best)}."
+    text += describe_budget(experiment, records)
     kept = {
         "decision": adoption.decision,
         "text": text,
@@ -63,6 +64,22 @@ def _save(workdir: Path, record: Record, folder: Path) -> str:
         return f"nothing is saved: the weights of {record.spec.base_model} are not here"
     save_run(workdir, record, folder)
     return f"saved in {folder}"
+
+
+def describe_budget(experiment: Experiment, records: list[Record]) -> str:
+    """Return a line on what trained rows were given; empty where none was trained by steps, or each
+    had another number of them.
+    """
+    trained = [record for record in records if record.training.get("planned_steps")]
+    steps = {record.training["planned_steps"] for record in trained}
+    if len(steps) != 1:
+        return ""
+    seconds = sum(record.seconds for record in records)
+    line = f"\nEach trained row had {steps.pop():,} training steps"
+    line += f"; all {len(records)} runs took {describe_duration(seconds)}"
+    if experiment.budget.sentences is None:
+        return f"{line}."
+    return f"{line}. For more: --set budget.sentences={10 * experiment.budget.sentences}"
 
 
 def describe_training(record: Record) -> str:

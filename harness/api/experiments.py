@@ -93,8 +93,8 @@ class Planned:
     tuned: Tuning | None = None
 
 
-def plan_comparison(experiment: Source, **choices: Any) -> Planned:
-    """The plan of a comparison, with `Choices` by name.
+def plan_comparison(experiment: Source, *, to_run: bool = True, **choices: Any) -> Planned:
+    """The plan of a comparison, with `Choices` by name; `to_run` as in `make_plan`.
 
     Raises:
         InputError: anything in the input that cannot work.
@@ -129,7 +129,7 @@ def plan_comparison(experiment: Source, **choices: Any) -> Planned:
         selected = rehearse(selected, where)
     methods = (registry.load(registry.METHODS, entry.method) for entry in selected.methods)
     with locating(InputError, methods), naming(where):
-        plan = make_plan(selected, where, most_sentences=most)
+        plan = make_plan(selected, where, most_sentences=most, to_run=to_run)
     if not all(plan.block_tasks.values()):
         raise InputError(
             "suites: expected a suite or task", file=where, remedy="see: harness list suites"
@@ -416,11 +416,18 @@ def sources_of(against: Sequence[str | Path]) -> dict[str, Path]:
     return sources
 
 
-def notices(plan: Plan) -> list[str]:
-    """Lines that a reader should know before the first run."""
+def notices(plan: Plan, *, differences_shown: bool = False) -> list[str]:
+    """Return the lines that a reader should know before the first run.
+
+    Args:
+        differences_shown: the settings in which rows differ were listed already.
+    """
     longest = max((job.steps for job in plan.jobs), default=0)
-    lines = [plan.schedule.describe(longest), summarise_differences(plan), *remarks_on_files(plan)]
-    lines.append(describe_padding(plan))
+    lines = [plan.schedule.describe(longest)]
+    titles = summarise_differences(plan)
+    if titles and not differences_shown:
+        lines.append(f"rows differ in {titles} (details: --dry-run, report)")
+    lines += [*remarks_on_files(plan), describe_padding(plan)]
     own_text = any(
         row.corpus is not None and not row.corpus.uri.startswith("embedded:") for row in plan.rows
     )

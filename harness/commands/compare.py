@@ -154,7 +154,7 @@ def show_plan(
     from studies.tune import plan_searches
 
     folder = checked_workdir(workdir, create=False)
-    planned = plan_comparison(source, **choices)
+    planned = plan_comparison(source, to_run=freeze, **choices)
     plan, experiment, budget = planned.plan, planned.plan.experiment, planned.budget
     if budget is not None:
         searches = zip(experiment.methods, plan_searches(experiment, budget, folder), strict=True)
@@ -175,7 +175,7 @@ def show_plan(
     amount, unit = experiment.budget.describe()
     lines = [f"budget: {amount} {unit}"] if amount else []
     lines += find_other_rows(plan, sources_of(planned.choices.against), None).summary()
-    for line in [*lines, *notices(plan), *describe_code_changes(plan, folder)]:
+    for line in [*lines, *notices(plan, differences_shown=True), *describe_code_changes(plan, folder)]:
         tell(line)
     if changes := describe_changes(folder, plan, planned.choices.until):
         tell(changes)

@@ -25,7 +25,7 @@ def show_runs(plan: Plan, workdir: Path, *, measure: bool) -> None:
     Args:
         measure: time two training steps and an encoding of each row for which nothing is known.
     """
-    from harness.runs.costs import TO_TRAIN, CostEstimate
+    from harness.runs.costs import IMPOSSIBLE, TO_TRAIN, CostEstimate
 
     estimate = CostEstimate(plan, workdir, measure=measure)
     lines = []
@@ -33,18 +33,16 @@ def show_runs(plan: Plan, workdir: Path, *, measure: bool) -> None:
         lines.append(_describe_row(label, base, cost))
     title = f"{plan.experiment.name}: {len(plan.jobs)} runs of {len(estimate.rows)} rows"
     print_table(title, _HEADS, lines, texts=True)
-    for (label, _), cost in estimate.rows.items():
-        missing = cost.jobs[0].spec.missing
-        if missing:
-            tell(f"n/a: {label}: {missing}")
-        if cost.fault:
-            tell(f"{label}: {cost.fault}")
+    _show_missing(estimate)
     added = dict.fromkeys(row.label for row in plan.rows if row.added)
     if added:
         tell(f"added as untrained starts of rows: {join_some(list(added), 8)}")
     states = Counter[str]()
     for cost in estimate.rows.values():
         states += cost.states
+    if set(states) == {IMPOSSIBLE}:
+        tell(f"{_list_states(states)}: nothing can be run here")
+        return
     tell(f"{_list_states(states)}; {_describe_time(estimate, plan)}")
     if states[TO_TRAIN]:
         weights = _describe_weights(estimate, plan)
@@ -54,6 +52,19 @@ def show_runs(plan: Plan, workdir: Path, *, measure: bool) -> None:
             from harness.encoder.precision import describe_bf16
 
             tell(f'precision is fp32; {describe_bf16(plan.device)} here (precision = "bf16")')
+
+
+def _show_missing(estimate: CostEstimate) -> None:
+    """Print each reason why rows cannot be run here, or measured, with the rows."""
+    missing: dict[str, dict[str, None]] = {}
+    for (label, _), cost in estimate.rows.items():
+        reason = cost.jobs[0].spec.missing
+        if reason:
+            missing.setdefault(reason, {})[label] = None
+        if cost.fault:
+            tell(f"{label}: {cost.fault}")
+    for reason, labels in missing.items():
+        tell(f"n/a: {join_some(list(labels))}: {reason}")
 
 
 def _describe_row(label: str, base: str, cost: RowCost) -> tuple[str, ...]:

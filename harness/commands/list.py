@@ -1,4 +1,6 @@
-"""`harness list`: the methods, tasks, suites, presets, data sets and plugins that are installed."""
+"""`harness list`: the methods, tasks, suites, benchmarks, presets, data sets and plugins that are
+installed.
+"""
 
 from __future__ import annotations
 
@@ -182,9 +184,30 @@ def _describe_range(metadata: list[Any]) -> str:
 
 def _list_suites() -> dict[str, dict[str, Any]]:
     from harness.tasks.catalogue import suites
+    from harness.tasks.mteb.benchmarks import BENCHMARK
 
-    listed = suites().items()
-    return {name: {"about": suite.about, "tasks": list(suite.tasks)} for name, suite in listed}
+    listed = {}
+    for name, suite in suites().items():
+        listed[name] = {"about": suite.about, "tasks": list(suite.tasks)}
+    about = "any text benchmark of mteb; the names: harness list benchmarks"
+    listed[f"{BENCHMARK}NAME"] = {"about": about, "tasks": []}
+    return listed
+
+
+def _list_benchmarks() -> dict[str, dict[str, Any]]:
+    """Return the tasks of each benchmark of mteb, as a suite is called; of those beyond text, why
+    they are none.
+    """
+    from harness.tasks.mteb.adapter import describe_benchmarks  # imports mteb: seconds
+    from harness.tasks.mteb.benchmarks import BENCHMARK
+
+    listed = {}
+    for benchmark in describe_benchmarks():
+        about = f"{len(benchmark.tasks)} tasks"
+        if benchmark.beyond:
+            about += f"; no suite here: needs {', '.join(benchmark.beyond)}"
+        listed[f"{BENCHMARK}{benchmark.name}"] = {"about": about, "tasks": list(benchmark.tasks)}
+    return listed
 
 
 def _list_tasks() -> dict[str, dict[str, Any]]:
@@ -298,6 +321,7 @@ _LISTS = {
     "methods": list_methods,
     "tasks": _list_tasks,
     "suites": _list_suites,
+    "benchmarks": _list_benchmarks,
     "presets": _list_presets,
     "studies": _list_studies,
     "data": _list_data,

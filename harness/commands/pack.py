@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 
 from harness.commands.options import WORKDIR, Commands, add_command
-from harness.errors import InputError
-from harness.files.printable import tell
+from harness.files.printable import tell_lines
 
 
 def register(commands: Commands) -> None:
@@ -44,28 +43,15 @@ def register(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Exit code 0 once the archive is written."""
-    from harness.files.zips import write_zip
-    from harness.runs.pack import make_pack
+    from harness import api
 
-    target = args.out or Path(f"{args.name}.zip")
-    if target.suffix.lower() != ".zip":
-        raise InputError("expected a name that ends with .zip", file=target, key="--out")
-    pack = make_pack(
+    answer = api.pack(
         args.workdir,
-        args.name,
+        args.out,
+        comparison=args.name,
         data=not args.no_data,
         weights=args.weights,
-        paths=args.with_paths,
+        with_paths=args.with_paths,
     )
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write_zip(target, pack.members)
-    except OSError as error:
-        message = f"cannot be written ({error.strerror})"
-        raise InputError(message, file=target, key="--out") from None
-    for remark in pack.remarks:
-        tell(f"note: {remark}")
-    size = target.stat().st_size
-    tell(f"{target}: {pack.manifest['runs']} runs, {len(pack.members):,} files, {size:,} bytes")
-    tell(f"run it again with: harness reproduce {target} --run NEW")
+    tell_lines(answer.text)
     return 0

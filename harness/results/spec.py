@@ -111,6 +111,11 @@ class RunSpec(BaseModel):
         return self.corpus is not None
 
     @property
+    def finished_model(self) -> bool:
+        """Is it a model that exists, scored as it is, whatever the comparison's base models?"""
+        return self.corpus is None and "model" in self.config
+
+    @property
     def rehearsal(self) -> bool:
         """Is it a run of `--rehearse`?"""
         return self.most_sentences is not None

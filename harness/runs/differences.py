@@ -86,7 +86,11 @@ def _settings(spec: RunSpec, trained: Mapping[str, Any], **given: Any) -> Settin
     text = spec.corpus
     dev = spec.dev
     settings: Settings = {column.key: config.get(column.key) for column in COLUMNS}
-    settings |= {"base_model": spec.base_model, "max_length": config.get("max_length") or "all"}
+    if spec.finished_model:
+        settings["finished_model"] = spec.base_model
+    else:
+        settings["base_model"] = spec.base_model
+    settings["max_length"] = config.get("max_length") or "all"
     settings |= {"prompts": config.get("prompts") or "none", **trained}
     settings["dtype"] = config.get("dtype", "fp32")
     if config.get("pooling") == "none":
@@ -190,7 +194,7 @@ def find_differences(rows: Mapping[tuple[str, str], Sequence[Settings]]) -> Diff
             columns.append(column)
     groups = {}
     for c in columns:
-        groups[c.key] = [[run for run in every if run["base_model"] == base] for _, base in rows]
+        groups[c.key] = [_runs_on(base, rows) for _, base in rows]
     groups["base_model"] = [every]
     marked = []
     for c in columns:
@@ -201,6 +205,17 @@ def find_differences(rows: Mapping[tuple[str, str], Sequence[Settings]]) -> Diff
     for column in columns:
         texts[column.key] = tuple(_text(column.key, runs) for runs in rows.values())
     return Differences(tuple(rows), tuple(columns), texts, tuple(marked))
+
+
+def _runs_on(
+    base_model: str, rows: Mapping[tuple[str, str], Sequence[Settings]]
+) -> list[Settings]:
+    """Return the settings of all runs of the rows on a base model."""
+    found: list[Settings] = []
+    for (_, base), runs in rows.items():
+        if base == base_model:
+            found.extend(runs)
+    return found
 
 
 def _differ_much(key: str, runs: Sequence[Settings]) -> bool:
@@ -238,7 +253,4 @@ def _words(value: Any) -> str:
 
 def summarise_differences(plan: Plan) -> str:
     """One line on differences that usually matter; empty where there are none."""
-    titles = ", ".join(column.title.lower() for column in planned_differences(plan).marked)
-    if titles:
-        return f"rows differ in {titles} (details: --dry-run, report)"
-    return ""
+    return ", ".join(column.title.lower() for column in planned_differences(plan).marked)

@@ -224,21 +224,21 @@ class Rehearsal(Config):
 
 
 class BudgetSettings(Config):
-    """The training budget that all rows share: one of these amounts for each row, or none."""
+    """The training budget that all rows share: steps or sentences for each row, or none."""
 
     steps: int | None = option(None, "training steps", ge=1)
     sentences: int | None = option(
         None, "sentences (pairs, documents) that a row sees, in whole batches", ge=1
     )
     by_text: bool = option(
-        False, "as many sentences as the text has, at least 3,200 and at most 32,000"
+        False,
+        "as many sentences as the text has, at least 3,200 and at most 6,400, or at most `sentences`",
     )
 
     @model_validator(mode="after")
     def _one_amount(self) -> Self:
-        given = [self.steps is not None, self.sentences is not None, self.by_text]
-        if sum(given) > 1:
-            raise ValueError("expected one of steps, sentences and by_text")
+        if self.steps is not None and (self.sentences is not None or self.by_text):
+            raise ValueError("expected steps or sentences, not both")
         return self
 
     @property

@@ -287,6 +287,7 @@ def make_plan(
     *,
     starts: bool = True,
     most_sentences: int | None = None,
+    to_run: bool = True,
 ) -> Plan:
     """Resolve rows, text, dev set and tasks.
 
@@ -294,6 +295,8 @@ def make_plan(
         where: the file or name that error messages name.
         starts: whether the untrained starts that the file does not contain are added.
         most_sentences: as in `RunSpec`, of a rehearsal.
+        to_run: False for a plan that is only shown: of an experiment with blocks, rows lack what is
+            out of reach, the dev set too, and none may be left.
 
     Raises:
         InputError: anything in the experiment that cannot work.
@@ -305,7 +308,13 @@ def make_plan(
     rows = [_attempt(_check_data, row, tolerant) for row in rows]
     if starts:
         rows = _add_available_starts(rows)
-    dev = _find_dev(experiment, rows)
+    try:
+        dev = _find_dev(experiment, rows)
+    except InputError as error:
+        if to_run or not tolerant:
+            raise
+        dev = None
+        rows = [_without_dev(row, str(error)) for row in rows]
     suites = experiment.suites_by_block()
     block_tasks = {name: _resolve_tasks(names, experiment.source) for name, names in suites.items()}
     _check_primary(experiment.primary, suites, block_tasks)
@@ -323,7 +332,7 @@ def make_plan(
         method_code(row.method).check_current()
     for task in plan.tasks:
         task_code(task).check_current()
-    if all(job.spec.missing for job in plan.jobs):
+    if all(job.spec.missing for job in plan.jobs) and (to_run or not tolerant):
         raise InputError(plan.jobs[0].spec.missing)
     return plan
 
@@ -361,6 +370,13 @@ def _find_dev(experiment: Experiment, rows: Sequence[Row]) -> DevSet | None:
         raise InputError(message) from None
 
 
+def _without_dev(row: Row, fault: str) -> Row:
+    """Return a row as it is without the dev set: one that selects on it lacks it."""
+    if row.fault or not row.instance.uses_dev:
+        return row
+    return replace(row, fault=fault)
+
+
 def _attempt(action: Callable[[Row], Row], row: Row, tolerant: bool) -> Row:
     """The row after an action; where it is tolerated that the action fails, the row has the reason
     as its fault.
@@ -385,7 +401,8 @@ def _check_data(row: Row) -> Row:
     """The row, once its base model, its text and what else it refers to were found to be here and
     to suit it.
     """
-    model_fingerprint(row.base_model)
+    if row.start_model == row.base_model:
+        model_fingerprint(row.base_model)
     row.instance.check(load_text(row.corpus) if row.corpus is not None else None)
     _ = row.instance.inputs  # hashed, so that what is missing is said now
     return row

@@ -180,7 +180,11 @@ def _rows_of(
             config = method.configure(values, where=place)
             fault = str(error)
         _check_models(config, own, where, entry.label)
-        corpus = corpus_for(experiment, entry, method(config, base_model=base_model).text, where)
+        if fault:  # the text depends on values that are not known
+            corpus = None
+        else:
+            text = method(config, base_model=base_model).text
+            corpus = corpus_for(experiment, entry, text, where)
         rows.append(
             Row(entry.label, method, base_model, config, corpus, own, experiment.max_steps, fault)
         )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 OWN = "own"  # the value of a key of `shared`: as the base model has it
 FEWEST = 3_200  # sentences that a row sees, by the size of the text: 100 steps of 32
-MOST = 32_000
+MOST = 6_400  # 200 steps: minutes with a small model on a laptop
 LOOKS = 8  # scores on the dev set in that budget
 
 
@@ -36,7 +36,8 @@ def resolve_sizes(
     if own:
         update["shared"] = {**experiment.shared, **_read_own(experiment, own)}
     if experiment.budget.by_text:
-        sentences = min(max(len(load_text(experiment.corpus)), FEWEST), MOST)
+        most = experiment.budget.sentences or MOST
+        sentences = min(max(len(load_text(experiment.corpus)), FEWEST), most)
         update["budget"] = BudgetSettings(sentences=sentences)
         dev = experiment.dev
         batch = experiment.shared.get("batch_size")

@@ -300,6 +300,13 @@ def _facts(comparison: RecordedResults) -> list[tuple[str, str]]:
     runs = {record.id for record in [*comparison.records, *comparison.partial_seed_runs]}
     own = sum(not (row.added or row.source) for row in rows)
     added = sum(row.added and not row.source for row in rows)
+    finished_models = set()
+    base_models = set()
+    for record in comparison.records:
+        if record.spec.finished_model:
+            finished_models.add(record.base_model)
+        else:
+            base_models.add(record.base_model)
     counts: list[tuple[int | str, str, str]] = [
         (own, "row", "rows"),
         (added, "untrained start added", "untrained starts added"),
@@ -307,7 +314,8 @@ def _facts(comparison: RecordedResults) -> list[tuple[str, str]]:
     for source, number in Counter(row.source for row in rows if row.source).items():
         counts.append((number, f"row of {source}", f"rows of {source}"))
     counts += [
-        (len(comparison.base_models), "base model", "base models"),
+        (len(base_models), "base model", "base models"),
+        (len(finished_models), "finished model", "finished models"),
         (span(len(row.records) for row in rows), "seed a row", "seeds a row"),
         (len(runs), "run", "runs"),
         (_count_tasks(comparison), "task", "tasks"),

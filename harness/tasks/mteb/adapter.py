@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import datasets
 import mteb
@@ -197,7 +197,7 @@ def benchmark_tasks(name: str) -> dict[str, str]:
             key="suites",
             remedy=f"known: {', '.join(known)}",
         )
-    beyond = sorted({m for task in benchmark.tasks for m in task.metadata.modalities} - {"text"})
+    beyond = _modalities_beyond_text(benchmark)
     if beyond:
         raise InputError(
             f'benchmark "{benchmark.name}" of mteb needs {", ".join(beyond)}; sentences are encoded here',
@@ -213,6 +213,29 @@ def benchmark_tasks(name: str) -> dict[str, str]:
                 break
         kinds[own + (f"/{part}" if part else "")] = task.metadata.type
     return kinds
+
+
+class BenchmarkAbout(NamedTuple):
+    """A benchmark of mteb: its name, its tasks, and what it needs beyond text."""
+
+    name: str
+    tasks: tuple[str, ...]
+    beyond: tuple[str, ...]
+
+
+def describe_benchmarks() -> list[BenchmarkAbout]:
+    """Return every benchmark that the installed mteb knows, in its order."""
+    found = []
+    with _quiet(hub=False):
+        for benchmark in mteb.get_benchmarks():
+            tasks = tuple(task.metadata.name for task in benchmark.tasks)
+            beyond = tuple(_modalities_beyond_text(benchmark))
+            found.append(BenchmarkAbout(benchmark.name, tasks, beyond))
+    return found
+
+
+def _modalities_beyond_text(benchmark: Any) -> list[str]:
+    return sorted({m for task in benchmark.tasks for m in task.metadata.modalities} - {"text"})
 
 
 def _splits_and_subsets(task: Any) -> tuple[list[str], list[str]]:

@@ -88,8 +88,22 @@ def test_the_shipped_preset_fits_model_text_and_pairs(tmp_path: Path) -> None:
     assert len([job for job in plan.jobs if job.row == "SimCSE"]) == 3
     count = len(plan.corpus(rows["SimCSE"]) or ())
     seen = {job.steps * 32 for job in plan.jobs if job.steps}
-    assert seen == {-(-min(max(count, 3_200), 32_000) // 32) * 32}
+    assert seen == {-(-min(max(count, 3_200), 6_400) // 32) * 32}
     assert rows["start"].config.pooling == "mean"  # as the card of the model says
+
+
+@pytest.mark.parametrize(("most", "steps"), [(640, 20), (3_200_000, 222)])
+def test_a_budget_by_text_has_another_upper_bound(most: int, steps: int) -> None:
+    experiment = read_experiment(str(presets()["adapt"]), [f"budget.sentences={most}"])
+    plan = make_plan(experiment, "adapt")
+    assert {job.steps for job in plan.jobs if job.steps} == {steps}
+
+
+def test_a_budget_is_steps_or_sentences() -> None:
+    for other in ("by_text=true", "sentences=64"):
+        with pytest.raises(InputError) as error:
+            read_experiment(str(presets()["adapt"]), ["budget.steps=3", f"budget.{other}"])
+        assert error.value.key == "budget"
 
 
 def test_an_incumbent_is_a_row(tmp_path: Path) -> None:
