@@ -175,7 +175,11 @@ def show_plan(
     amount, unit = experiment.budget.describe()
     lines = [f"budget: {amount} {unit}"] if amount else []
     lines += find_other_rows(plan, sources_of(planned.choices.against), None).summary()
-    for line in [*lines, *notices(plan, differences_shown=True), *describe_code_changes(plan, folder)]:
+    for line in [
+        *lines,
+        *notices(plan, differences_shown=True),
+        *describe_code_changes(plan, folder),
+    ]:
         tell(line)
     if changes := describe_changes(folder, plan, planned.choices.until):
         tell(changes)

@@ -6,10 +6,13 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 from harness.encoder.layout import CONFIG, MODULES, check_is_encoder, model_folder, modules_of
 from harness.encoder.loading import transformer_folder
@@ -142,13 +145,17 @@ def open_model(name: str) -> Encoder | ForeignEncoder:
 
 
 _BACKENDS = {"onnx": ("onnxruntime", "optimum.onnxruntime"), "openvino": ("optimum.intel",)}
+_TRANSFORMERS = "transformers"
+_OLDEST_TRANSFORMERS = "5.0.0"  # of those that this package runs with
+_EXPORTERS = {"onnx": "optimum-onnx", "openvino": "optimum-intel"}
 
 
 def check_backend(backend: str) -> None:
-    """Check that what a backend of sentence-transformers needs is installed.
+    """Check that what a backend of sentence-transformers needs is installed, and suits the installed
+    transformers.
 
     Raises:
-        InputError: it is not.
+        InputError: it is not, or does not.
     """
     for module in _BACKENDS.get(backend, ()):
         try:
@@ -161,6 +168,39 @@ def check_backend(backend: str) -> None:
                 key="backend",
                 remedy=f'pip install "sentence-transformers[{backend}]"',
             )
+    if backend in _EXPORTERS:
+        _check_exporter(backend, _EXPORTERS[backend])
+
+
+def _check_exporter(backend: str, package: str) -> None:
+    """Raises:
+    InputError: the package that exports models needs another version of transformers.
+    """
+    installed = metadata.version(_TRANSFORMERS)
+    needed = _needed_transformers(package)
+    if needed.contains(installed, prereleases=True):
+        return
+    name = f"{package} {metadata.version(package)}"
+    message = f'"{backend}": {name} needs transformers{needed}, and {installed} is installed'
+    if needed.contains(_OLDEST_TRANSFORMERS):
+        remedy = f'an environment of its own with "transformers{needed}"'
+    else:
+        remedy = 'no version suits both that and this package: leave the backend at "torch"'
+    raise InputError(message, key="backend", remedy=remedy)
+
+
+def _needed_transformers(package: str) -> SpecifierSet:
+    """Return the versions of transformers that a package names."""
+    try:
+        stated = metadata.requires(package) or []
+    except metadata.PackageNotFoundError:  # installed under another name
+        stated = []
+    found = SpecifierSet()
+    for line in stated:
+        requirement = Requirement(line)
+        if requirement.name == _TRANSFORMERS and requirement.marker is None:
+            found &= requirement.specifier
+    return found
 
 
 def run_by_sentence_transformers(name: str, why: str, *, backend: str = "torch") -> ForeignEncoder:

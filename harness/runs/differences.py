@@ -207,9 +207,7 @@ def find_differences(rows: Mapping[tuple[str, str], Sequence[Settings]]) -> Diff
     return Differences(tuple(rows), tuple(columns), texts, tuple(marked))
 
 
-def _runs_on(
-    base_model: str, rows: Mapping[tuple[str, str], Sequence[Settings]]
-) -> list[Settings]:
+def _runs_on(base_model: str, rows: Mapping[tuple[str, str], Sequence[Settings]]) -> list[Settings]:
     """Return the settings of all runs of the rows on a base model."""
     found: list[Settings] = []
     for (_, base), runs in rows.items():

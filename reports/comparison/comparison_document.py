@@ -140,7 +140,7 @@ def describe(comparison: RecordedResults) -> Document:
     for section in sections[1:]:
         section.folded = section.key != "limits"  # the first one holds the answer
     origin = provenance_of([*comparison.records, *comparison.partial_seed_runs])
-    facts = _facts(comparison)
+    facts = list_facts(comparison)
     text = comparison.description
     # the planned pairs, and the best
     if comparison.baseline or comparison.contrasts:
@@ -295,7 +295,7 @@ def span(counts: Iterable[int]) -> str:
     return " to ".join(map(str, dict.fromkeys((some[0], some[-1]))))
 
 
-def _facts(comparison: RecordedResults) -> list[tuple[str, str]]:
+def list_facts(comparison: RecordedResults) -> list[tuple[str, str]]:
     rows = comparison.rows
     runs = {record.id for record in [*comparison.records, *comparison.partial_seed_runs]}
     own = sum(not (row.added or row.source) for row in rows)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from harness.api.result import Comparison
+from harness.cli import main
 from harness.commands.compare import show_plan
 from harness.results.measurements import read_measurements
 from harness.runs.costs import REUSED, TO_SCORE, TO_TRAIN, CostEstimate, count_texts
@@ -35,6 +36,31 @@ def test_without_runs_or_measurement_nothing_is_guessed(
     show_plan(EXPERIMENT, tmp_path, against=[])
     assert "unknown for 2 of 2 rows" in " ".join(capsys.readouterr().out.split())
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("paper", ["simcse", "cropping"])
+def test_a_paper_is_planned_without_its_base_models(
+    paper: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # nothing listens
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
+    command = ["compare", paper, "--workdir", str(tmp_path / "work")]
+    base_model = {"simcse": "google-bert/bert-base-uncased", "cropping": "microsoft/mpnet-base"}
+    assert main([*command, "--dry-run"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f'"{base_model[paper]}"' in shown
+    assert "nothing can be run here" in shown
+    assert main(command) == 2
+
+
+def test_the_dry_run_does_not_name_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mean = {"name": "mean", "method": "pooling", "config": {"pooling": "mean"}}
+    show_plan({**EXPERIMENT, "methods": [mean, SIMCSE]}, tmp_path, against=[])
+    shown = capsys.readouterr().out
+    assert "Pooling" in shown  # the settings in which rows differ
+    assert "details:" not in shown
 
 
 def test_a_measurement_is_remembered_and_adds_up(tmp_path: Path) -> None:

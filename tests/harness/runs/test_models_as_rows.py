@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import shutil
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ from harness.api.adoption import score_on_dev
 from harness.api.repeat import locate_files
 from harness.api.result import Comparison
 from harness.cli import main
+from harness.encoder.foreign import check_backend
 from harness.errors import InputError
 from harness.executors.executor import ExecutorSettings
 from harness.runs.differences import planned_differences
@@ -284,6 +286,8 @@ def test_the_dry_run_says_what_is_not_known(tmp_path: Path) -> None:
     assert texts["max_length"] == ["unknown", "unknown", "all"]
     assert texts["prompts"] == ["none", "of its makers", "none"]
     assert all(text.startswith("own vectors") for text in texts["loop"][:2])
+    assert "base_model" not in texts  # a finished model has none
+    assert texts["finished_model"] == [file, model, ""]
 
 
 def test_a_row_has_one_model_or_one_for_each_seed() -> None:
@@ -359,3 +363,31 @@ def test_a_backend_that_is_not_installed_is_one_line(
             call()
         assert caught.value.key == "backend"
         assert f"sentence-transformers[{backend}]" in str(caught.value.remedy)
+
+
+@pytest.mark.parametrize(
+    ("needed", "suits"),
+    [("transformers<4.58.0,>=4.36", False), ("transformers>=4.36", True), ("numpy", True)],
+)
+def test_a_backend_that_needs_other_transformers_is_one_line(
+    needed: str, suits: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "optimum"
+    (package / "onnxruntime").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "onnxruntime" / "__init__.py").touch()
+    (tmp_path / "onnxruntime.py").touch()
+    about = tmp_path / "optimum_onnx-9.0.dist-info"
+    about.mkdir()
+    lines = ["Metadata-Version: 2.1", "Name: optimum-onnx", "Version: 9.0"]
+    lines.append(f"Requires-Dist: {needed}")
+    (about / "METADATA").write_text("\n".join(lines) + "\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    if suits:
+        check_backend("onnx")
+        return
+    with pytest.raises(InputError) as caught:
+        check_backend("onnx")
+    assert caught.value.key == "backend"
+    assert "optimum-onnx 9.0" in str(caught.value)
+    assert metadata.version("transformers") in str(caught.value)

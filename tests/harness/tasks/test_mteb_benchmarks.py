@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import mteb
 import pytest
 
+from harness.cli import main
 from harness.tasks.catalogue import resolve_tasks, suite
 from harness.tasks.mteb.adapter import open_task
 from harness.tasks.mteb.benchmark_suites import benchmarks_of
@@ -34,6 +37,19 @@ def test_the_file_of_a_comparison_has_the_tasks_of_a_benchmark_by_type() -> None
     ours = {kind: [task.partition("/")[0] for task in tasks] for kind, tasks in found[1].items()}
     assert ours == theirs
     assert benchmarks_of(["sts", "embedded"]) == {}
+
+
+def test_every_benchmark_is_listed_as_it_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "benchmarks", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    theirs = {one.name: one.tasks for one in mteb.get_benchmarks()}
+    assert list(listed) == [f"mteb-benchmark:{name}" for name in theirs]
+    beyond = {name for name, about in listed.items() if "no suite here" in about["about"]}
+    for name, tasks in theirs.items():
+        text_only = all(task.metadata.modalities == ["text"] for task in tasks)
+        assert (f"mteb-benchmark:{name}" in beyond) != text_only
+    assert main(["list", "suites"]) == 0
+    assert "mteb-benchmark:NAME" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["ViDoRe(v1)", "MTEB(eng, v9)"])

@@ -9,7 +9,7 @@ import pytest
 
 from harness.results.record import Record
 from harness.results.store import RunFolder
-from reports.comparison.comparison_document import budget_facts
+from reports.comparison.comparison_document import budget_facts, list_facts
 from reports.document.blocks import FactList, Text
 from reports.document.table import Table
 from reports.load import RecordedResults, read_comparison
@@ -146,6 +146,22 @@ def test_the_subtitle_says_the_budget(
     records = [trained(tmp_path, "a", 100), trained(tmp_path, "b", other)]
     ((said, _),) = budget_facts(written(tmp_path, records, {"budget": budget}))
     assert said == amount
+
+
+def test_finished_models_are_no_base_models(tmp_path: Path) -> None:
+    files = ("a.parquet", "http://localhost:1/v1#b")
+    records = [
+        run(tmp_path, "pretrained", {"model": name}, row=name, base=name, scores=sts(60))
+        for name in files
+    ]
+    records.append(run(tmp_path, "pooling", row="mean", scores=sts(50), **UNTRAINED))
+    comparison = written(tmp_path, records)
+    facts = {name: count for count, name in list_facts(comparison)}
+    assert (facts["base model"], facts["finished models"]) == ("1", "2")
+    table = table_of(comparison)
+    columns = {column.key: column.title for column in table.columns}
+    assert "base_model" not in columns
+    assert texts(table)["finished_model"] == ["–", *files]
 
 
 def test_a_comparison_without_training_has_no_budget(tmp_path: Path) -> None:
