@@ -209,13 +209,8 @@ def _decide(
     number, entry = _find_proposal(known, about, runs, baseline_runs, of_new)
     proposal = entry.proposal
     is_open = proposal.decision == UNDECIDED
-    if proposal.looks and is_open and a.is_random and proposal.most != most:
-        raise InputError(
-            f"--most {most}: proposal {number + 1} was first judged with at most "
-            f"{proposal.most} seeds, which its level is divided by",
-            key="--most",
-            remedy=f"ask again with --most {proposal.most}",
-        )
+    if proposal.looks and is_open and a.is_random:
+        _check_most(most, proposal, number)
 
     (difference,) = significance.differences([(a, b)], target, "one proposal")
     estimate = None
@@ -225,12 +220,7 @@ def _decide(
     grown = not proposal.looks or len(runs) > proposal.looks[-1][0]
     if estimate is not None and enough and grown and is_open:
         own, other, examples = significance.parts(a, b, target)
-        if margin:
-            p = p_of_at_most(estimate, -margin / 100, own + other + examples)
-        elif estimate.value > 0:
-            p = estimate.p / 2
-        else:
-            p = 1 - estimate.p / 2
+        p = _one_sided_p(estimate, margin, own + other + examples)
         above = estimate.value + margin / 100
         look(proposal, len(runs), p, above, (own, other + examples))
         _write(file, number, entry)
@@ -257,6 +247,28 @@ def _decide(
         if note:
             text += f"; note: {note}"
     return Answer(one_line(text), data, [data])
+
+
+def _check_most(most: int, proposal: Proposal, number: int) -> None:
+    """Raises:
+    InputError: the number of seeds is not that of the first decision.
+    """
+    if proposal.most != most:
+        raise InputError(
+            f"--most {most}: proposal {number + 1} was first judged with at most "
+            f"{proposal.most} seeds, which its level is divided by",
+            key="--most",
+            remedy=f"ask again with --most {proposal.most}",
+        )
+
+
+def _one_sided_p(estimate: Estimate, margin: float, variance: float) -> float:
+    """Return p of "the candidate is no better", or of "it loses more than a margin in points"."""
+    if margin:
+        return p_of_at_most(estimate, -margin / 100, variance)
+    if estimate.value > 0:
+        return estimate.p / 2
+    return 1 - estimate.p / 2
 
 
 def _find_proposal(

@@ -4,6 +4,7 @@ pairs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,11 +14,12 @@ from reports.document.blocks import Document, Section, Text
 from reports.document.table import Cell, Column, Table, TableRow, number, rank_cells
 from reports.figures.intervals import overview
 from reports.read.score_contract import SHOWN_NEGATIVE
+from reports.results import ResultRow
 from reports.scores.score_table import question_of_scores
 from reports.stats.estimate import mean_sd
 from reports.stats.verdicts import Ranking
 from reports.tables.certainty import pairs_table
-from reports.targets import alone
+from reports.targets import Measure, alone
 
 _MOST_TASKS = 12  # columns of the table
 
@@ -100,25 +102,10 @@ def _scores(block: Ranking) -> Table:
         columns.append(Column("file", "File", numeric=False, aside=True))
     rows = []
     for row in block.rows:
-        runs = 100 * block.runs(row)
-        by_task = [block.significance.by_seed(row, alone(one)) for one in tasks]
-        scores = []
-        for found in by_task:
-            if found is not None:
-                scores.append(number(100 * float(found.scores.mean())))
-        mean, spread = mean_sd(runs)
-        named = [Cell(", ".join(Path(file).name for file in row.files))]
-        rows.append(
-            TableRow(
-                (
-                    Cell(row.label),
-                    number(mean, sd=spread, n=len(runs)),
-                    Cell(str(len(runs))),
-                    *scores,
-                    *(named if with_files else ()),
-                )
-            )
-        )
+        cells = _cells_of(block, row, tasks)
+        if with_files:
+            cells.append(Cell(", ".join(Path(file).name for file in row.files)))
+        rows.append(TableRow(tuple(cells)))
     if len(block.judged) < 2:  # nothing was tested: no mark says which row is the best
         columns = [replace(column, better="") for column in columns]
     left = len(measures) - len(tasks)
@@ -134,3 +121,19 @@ def _scores(block: Ranking) -> Table:
         tuple(rank_cells(columns, rows)),
         tuple(legend),
     )
+
+
+def _cells_of(block: Ranking, row: ResultRow, tasks: Sequence[Measure]) -> list[Cell]:
+    """Return a row's label, its mean, its number of runs and its score of each task."""
+    runs = 100 * block.runs(row)
+    mean, spread = mean_sd(runs)
+    cells = [
+        Cell(row.label),
+        number(mean, sd=spread, n=len(runs)),
+        Cell(str(len(runs))),
+    ]
+    for task in tasks:
+        found = block.significance.by_seed(row, alone(task))
+        if found is not None:
+            cells.append(number(100 * float(found.scores.mean())))
+    return cells

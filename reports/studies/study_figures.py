@@ -94,7 +94,8 @@ def expected_performance(study: Study, trials: Sequence[FrozenTrial]) -> Figure 
         axes.set_xlabel("trials")
         axes.set_ylabel(value_label(study))
         half = curve[max(1, len(values) // 2) - 1]
-        said = f"One trial: {curve[0]:.2f}; half of them: {half:.2f}; best of all: {100 * max(values):.2f}."
+        best = 100 * max(values)
+        said = f"One trial: {curve[0]:.2f}; half of them: {half:.2f}; best of all: {best:.2f}."
         return finish(
             plot,
             "expected",
@@ -158,16 +159,19 @@ def by_parameter(
     values = [float(t.params[name]) for t in have]
     # A logarithmic scale where it was searched so, or where positive values are over a factor of
     # ten apart.
-    log = bool(values) and min(values) > 0 and (parameter.log or max(values) > 10 * min(values))
-    if values:
-        intervals = bins(values, log=log, listed=parameter.finite)
-    else:
-        intervals = []
+    if not values:
+        return None
+    low = min(values)
+    is_wide = parameter.log or max(values) > 10 * low
+    log = low > 0 and is_wide
+    intervals = bins(values, log=log, listed=parameter.finite)
     if len(intervals) < 2:
         return None
-    groups = {}
+    groups: dict[str, list[tuple[float, float]]] = {}
     for group, some in _groups_by(by, space, have).items():
-        groups[group] = [(float(t.params[name]), 100 * t.values[0]) for t in some]
+        groups[group] = []
+        for trial in some:
+            groups[group].append((float(trial.params[name]), 100 * trial.values[0]))
     with style():
         plot = new(7.2, 3.2)
         axes = plot.add_subplot()

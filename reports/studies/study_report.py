@@ -170,9 +170,11 @@ def _headline(
         return "No trial has a value yet."
     best = leading[0]
     result = result_of(best)
-    seeds = f"seed{'s' if len(result.seeds) > 1 else ''} {join_values(result.seeds)}"
+    noun = "seeds" if len(result.seeds) > 1 else "seed"
+    seeds = f"{noun} {join_values(result.seeds)}"
+    score = two_digits(100 * best.values[0])
     text = (
-        f"The best of {len(trials)} trials reaches {two_digits(100 * best.values[0])} on {study.objective_name} "
+        f"The best of {len(trials)} trials reaches {score} on {study.objective_name} "
         f"(×100, {seeds}): {result.label}."
     )
     if confirmed is None or not confirmed.held_out:

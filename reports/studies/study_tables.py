@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -45,22 +46,16 @@ def space_table(study: Study, space: Space) -> Table:
     )
     rows = []
     for p in space.parameters:
-        rows.append(
-            TableRow(
-                (
-                    Cell(p.name, code=True),
-                    Cell(p.describe()),
-                    Cell(
-                        " and ".join(f"{key} = {value}" for key, value in p.when.items())
-                        or "always"
-                    ),
-                )
-            )
+        conditions = " and ".join(f"{key} = {value}" for key, value in p.when.items())
+        cells = (
+            Cell(p.name, code=True),
+            Cell(p.describe()),
+            Cell(conditions or "always"),
         )
+        rows.append(TableRow(cells))
+    caption = ""
     if study.by is not None:
         caption = f"Every value of {study.by} gets as many trials as any other."
-    else:
-        caption = ""
     return Table("space", "Search space", caption, columns, tuple(rows))
 
 
@@ -100,53 +95,50 @@ def _trials_table(
     caption: str,
     *legend: str,
 ) -> Table:
-    columns = [
-        Column("trial", "Trial", numeric=False),
-        *(
-            Column(
-                f"p:{p.name}",
-                p.name,
-                numeric=p.numeric,
-                group="Parameters",
-            )
-            for p in space.parameters
-        ),
+    columns = [Column("trial", "Trial", numeric=False)]
+    for p in space.parameters:
+        columns.append(Column(f"p:{p.name}", p.name, numeric=p.numeric, group="Parameters"))
+    columns += [
         Column("objective", study.objective_name, "×100"),
         Column("seeds", "Seeds", numeric=False, aside=True),
         Column("state", "Ended", numeric=False, aside=True),
         Column("seconds", "Seconds", aside=True),
     ]
-    rows = []
-    for t in trials:
-        result = result_of(t)
-        complete = t.state.name == "COMPLETE"
-        cells = [Cell(str(t.number), value=t.number, records=tuple(result.runs))]
-        cells += [_parameter_cell(p, t.params.get(p.name)) for p in space.parameters]
-        if complete and t.value is not None:
-            sd = _deviation([100 * value for value in result.seed_values])
-            cells.append(
-                number(
-                    100 * t.value,
-                    sd=sd,
-                    n=len(result.seeds),
-                    records=result.runs,
-                )
-            )
-        else:
-            cells.append(Cell("–", state="empty"))
-        if complete:
-            ended = result.status
-        else:
-            ended = t.state.name.lower()
-        cells += [
-            Cell(join_values(result.seeds)),
-            Cell(ended, notes=(f"trial {t.number}: {result.reason}",) if result.reason else ()),
-            Cell("reused") if result.reused else number(result.seconds, digits=1),
-        ]
-        rows.append(TableRow(tuple(cells)))
+    rows = [TableRow(_trial_cells(space, trial)) for trial in trials]
     if len(study.seeds) > 1:
         legend = ("Mean ± standard deviation over seeds.", *legend)
     return Table(key, title, caption, tuple(columns), tuple(rows), legend)
+
+
+def _trial_cells(space: Space, trial: FrozenTrial) -> tuple[Cell, ...]:
+    """Return the cells of a trial: number, parameters, score, seeds, how it ended, and seconds."""
+    result = result_of(trial)
+    parameters = [_parameter_cell(p, trial.params.get(p.name)) for p in space.parameters]
+    score = Cell("–", state="empty")
+    end = trial.state.name.lower()
+    if trial.state.name == "COMPLETE":
+        end = result.status
+        if trial.value is not None:
+            score = number(
+                100 * trial.value,
+                sd=_deviation([100 * value for value in result.seed_values]),
+                n=len(result.seeds),
+                records=result.runs,
+            )
+    ended = Cell(end)
+    if result.reason:
+        ended = ended.with_notes(f"trial {trial.number}: {result.reason}")
+    seconds = Cell("reused")
+    if not result.reused:
+        seconds = number(result.seconds, digits=1)
+    return (
+        Cell(str(trial.number), value=trial.number, records=tuple(result.runs)),
+        *parameters,
+        score,
+        Cell(join_values(result.seeds)),
+        ended,
+        seconds,
+    )
 
 
 def _parameter_cell(p: Parameter, value: Any) -> Cell:
@@ -169,31 +161,27 @@ def _deviation(values: Sequence[float]) -> float | None:
 
 def summary_table(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> Table:
     """Best value and quartiles by category: the values of `by`, then all trials."""
-    groups = [("all", list(trials))]
+    groups = {}
     if study.by is not None:
-        values = space[study.by].values()
-        groups = [
-            (f"{study.by} = {v}", [t for t in trials if t.params.get(study.by) == v])
-            for v in values
-        ] + groups
+        for value in space[study.by].values():
+            with_value = [trial for trial in trials if trial.params.get(study.by) == value]
+            groups[f"{study.by} = {value}"] = with_value
+    groups["all"] = list(trials)
     counts = ("Scored trials", "Pruned", "Failed", "Different configurations")
-    columns = [
-        Column("category", "Category", numeric=False),
-        *(Column(n.lower(), n) for n in ("Max", "q75", "q50")),
-    ]
+    columns = [Column("category", "Category", numeric=False)]
+    for title in ("Max", "q75", "q50", *counts):
+        columns.append(Column(title.lower(), title))
     rows = []
-    for name, group in groups:
+    for name, group in groups.items():
         done = select_scored(group)
-        cells = []
+        cells = [Cell(name)]
         for share in (1.0, 0.75, 0.5):
             cells.append(number(top(done, share)) if done else absent("missing"))
-        ended = []
-        for state in ("PRUNED", "FAIL"):
-            ended.append(sum(t.state.name == state for t in group))
-        distinct = len({tuple(result_of(t).runs) for t in group})
-        cells += [Cell(str(count), value=count) for count in (len(done), *ended, distinct)]
-        rows.append(TableRow((Cell(name), *cells)))
-    columns += [Column(count.lower(), count) for count in counts]
+        states = Counter(trial.state.name for trial in group)
+        distinct = {tuple(result_of(trial).runs) for trial in group}
+        for count in (len(done), states["PRUNED"], states["FAIL"], len(distinct)):
+            cells.append(Cell(str(count), value=count))
+        rows.append(TableRow(tuple(cells)))
     caption = (
         f"{study.objective_name} ×100 over trials, as in Table 1 of Farina & Pappadopulo (2024)."
     )
@@ -205,17 +193,16 @@ def summary_table(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> 
 def held_out_scores(study: Study, confirmed: Confirmation | None) -> list[Block]:
     """Chosen against held-out scores of the best configuration, or how to get them."""
     if confirmed is None or not confirmed.held_out:
-        commands = (
-            f"harness compare {shlex.quote(held_out_file('WORKDIR', study.name))} --workdir WORKDIR",
-        )
+        file = shlex.quote(held_out_file("WORKDIR", study.name))
+        command = f"harness compare {file} --workdir WORKDIR"
         seeds = join_values(study.held_out_seeds)
+        lacking = (
+            f"No run of the best configuration with the held-out seeds ({seeds}) is in this "
+            "work directory."
+        )
         return [
-            Text(
-                (
-                    f"No run of the best configuration with the held-out seeds ({seeds}) is in this work directory.",
-                )
-            ),
-            FactList("confirm", "How to confirm it", (), commands),
+            Text((lacking,)),
+            FactList("confirm", "How to confirm it", (), (command,)),
         ]
     from reports.stats.estimate import mean_sd
 
@@ -225,18 +212,16 @@ def held_out_scores(study: Study, confirmed: Confirmation | None) -> list[Block]
         (confirmed.chosen_by, "seeds that chose"),
         (confirmed.held_out, "held-out seeds"),
     ):
+        values = []
+        ids = []
         for record, value in part:
-            rows.append(
-                TableRow((Cell(f"seed {record.seed}"), number(value, records=[record.id])), what)
-            )
-        mean, sd = mean_sd([value for _, value in part])
+            score = number(value, records=[record.id])
+            rows.append(TableRow((Cell(f"seed {record.seed}"), score), what))
+            values.append(value)
+            ids.append(record.id)
+        mean, sd = mean_sd(values)
         if len(part) > 1:
-            average = number(
-                mean,
-                sd=sd,
-                n=len(part),
-                records=[record.id for record, _ in part],
-            )
+            average = number(mean, sd=sd, n=len(part), records=ids)
             rows.append(TableRow((Cell("mean"), average), what))
     legend = [
         "Held-out seeds had no part in the choice: their mean is what the configuration can be expected to give."

@@ -136,10 +136,11 @@ def _family_table(
             "After deviations from the frozen plan, intervals and p are corrected for all pairs of "
             "rows, column by column."
         )
-    body = tuple(
-        TableRow(tuple(line), block_of(a)) for line, (a, _) in zip(cells, family.pairs, strict=True)
-    )
-    return Table(key, title, caption, tuple(columns), body, (legend,) if family.pairs else ())
+    body = []
+    for line, (a, _) in zip(cells, family.pairs, strict=True):
+        body.append(TableRow(tuple(line), block_of(a)))
+    legends = (legend,) if family.pairs else ()
+    return Table(key, title, caption, tuple(columns), tuple(body), legends)
 
 
 def _difference_cells(a: ResultRow, b: ResultRow, d: Difference | None) -> list[Cell]:
@@ -188,17 +189,44 @@ def pairs_table(block: Ranking, name: str, most: int = MOST_COLUMNS) -> Table:
     for place in range(1, len(shown) + 1):
         columns.append(Column(f"to {place}", f"− #{place}"))
     body = []
+    used = ""
     for i, row in enumerate(block.rows):
         ids = tuple(r.id for r in row.finished)
-        cells = [
+        pairs = [_pair_cell(block, i, j, ids) for j in range(len(shown))]
+        used += "".join(cell.text for cell in pairs)
+        cells = (
             Cell(str(i + 1), value=i + 1),
             name_cell(row),
             Cell(number_text(block.mean(row), 2), records=ids),
             _rank_cell(block, row),
-        ]
-        cells += [_pair_cell(block, i, j, ids) for j in range(len(shown))]
-        body.append(TableRow(tuple(cells)))
-    used = "".join(cell.text for row in body for cell in row.cells[4:])
+            *pairs,
+        )
+        body.append(TableRow(cells))
+    key = "all-pairs"
+    title = "Every row against every other"
+    if name:
+        key += f"-{name}"
+        title += f" · {name}"
+    caption = _describe_pairs(block)
+    return Table(key, title, caption, tuple(columns), tuple(body), _explain_marks(block, used))
+
+
+def _describe_pairs(block: Ranking) -> str:
+    """Return the caption of the table of all pairs: groups, and what is known of the order."""
+    caption = f"Row minus column in points, by {block.target.title}."
+    if len(block.judged) > 1:
+        groups = []
+        for group in block.groups():
+            groups.append(", ".join(str(place + 1) for place in group))
+        caption += f" Rows that do not differ significantly: {'; '.join(groups)}."
+    for more in (block.describe_order(), block.describe_left_out()):
+        if more:
+            caption += f" {more}"
+    return caption
+
+
+def _explain_marks(block: Ranking, used: str) -> tuple[str, ...]:
+    """Return the legend of the table of all pairs. `used`: the text of all its cells."""
     marks = []
     if "*" in used:
         marks.append(f"* significant at 5 %, corrected for {block.family}.")
@@ -206,31 +234,9 @@ def pairs_table(block: Ranking, name: str, most: int = MOST_COLUMNS) -> Table:
         marks.append("? fewer than three seeds.")
     if block.detectable is not None:
         marks.append(f"{describe_detectable(*block.detectable).capitalize()}.")
-    legend = " ".join(marks)
-    texts = []
-    for group in block.groups():
-        texts.append(", ".join(str(place + 1) for place in group))
-    groups = "; ".join(texts)
-    caption = f"Row minus column in points, by {block.target.title}."
-    if len(block.judged) > 1:
-        caption += f" Rows that do not differ significantly: {groups}."
-    for more in (block.describe_order(), block.describe_left_out()):
-        if more:
-            caption += f" {more}"
-    if name:
-        where = f" · {name}"
-        key = f"all-pairs-{name}"
-    else:
-        where = ""
-        key = "all-pairs"
-    return Table(
-        key,
-        f"Every row against every other{where}",
-        caption,
-        tuple(columns),
-        tuple(body),
-        (legend,) if legend else (),
-    )
+    if not marks:
+        return ()
+    return (" ".join(marks),)
 
 
 def _pair_cell(block: Ranking, i: int, j: int, records: tuple[str, ...]) -> Cell:
@@ -238,7 +244,9 @@ def _pair_cell(block: Ranking, i: int, j: int, records: tuple[str, ...]) -> Cell
     if i == j:
         return Cell(state="empty")
     d = block.differences[min(i, j), max(i, j)]
-    value = 100 * d.estimate.value * (1 if i < j else -1)
+    value = 100 * d.estimate.value
+    if i > j:
+        value = -value
     mark = ""
     if d.verdict != SAME:
         mark = "*" if d.judged else "?"

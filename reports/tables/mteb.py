@@ -196,37 +196,44 @@ def _tasks(
                 if name in by_run[r.id]:
                     own.append((r, by_run[r.id][name]))
             scored.append(own)
-        measure = next(iter(mteb_measures(comparison, [name], suite)), None)
-        notes = _notes(suite, category, [name])
         column = Column(
             PREFIX + name,
             _short(name, category),
             _sub(scored),
             better="higher",
-            notes=notes,
+            notes=_notes(suite, category, [name]),
         )
-        made.add_scores(column, PREFIX + name, scored, None if measure is None else alone(measure))
-    if SUMMEVAL in names:  # its number without the defect of version 1
-        by_row = []
-        for row in comparison.rows:
-            by_row.append([(r, s) for r in row.finished if (s := _find_corrected(r)) is not None])
-        made.add_scores(
-            Column("summeval-corrected", SUMMEVAL, "corrected", better="higher"),
-            PREFIX + SUMMEVAL,
-            by_row,
-        )
+        measures = mteb_measures(comparison, [name], suite)
+        target = alone(measures[0]) if measures else None
+        made.add_scores(column, PREFIX + name, scored, target)
+    if SUMMEVAL in names:
+        _add_corrected(made)
     if category and len(names) > 1:
         column = Column("average", "Avg.", f"{len(names)} data sets", better="higher")
+        sets = comparison.benchmarks[suite]
         averages = []
         for row in comparison.rows:
-            averages.append(
-                {
-                    r.id: mteb_averages(r.scores, suite, comparison.benchmarks[suite])[0][category]
-                    for r in row.finished
-                }
-            )
+            of_row = {}
+            for r in row.finished:
+                by_category, *_ = mteb_averages(r.scores, suite, sets)
+                of_row[r.id] = by_category[category]
+            averages.append(of_row)
         made.add_average(column, averages, mteb_average(comparison, suite, category))
     return made.table(key, title, caption, _LEGEND)
+
+
+def _add_corrected(made: ScoreTable) -> None:
+    """Add the number of SummEval without the defect of its version 1."""
+    by_row = []
+    for row in made.comparison.rows:
+        scores = []
+        for record in row.finished:
+            score = _find_corrected(record)
+            if score is not None:
+                scores.append((record, score))
+        by_row.append(scores)
+    column = Column("summeval-corrected", SUMMEVAL, "corrected", better="higher")
+    made.add_scores(column, PREFIX + SUMMEVAL, by_row)
 
 
 def _find_corrected(record: Record) -> Score | None:

@@ -239,10 +239,7 @@ class ScoreTable:
                     line[j] = replace(line[j], worse=block.not_the_best(row))
                 if len(known) == 1 and block.detectable is not None:
                     ranges.append(block.detectable)
-        for row in self.comparison.rows:
-            if 0 < len(row.finished) < FEWEST_SEEDS and row.is_random:
-                note = "fewer than three seeds, too few to estimate their spread: not tested"
-                line_of[row.key][2] = line_of[row.key][2].with_notes(note)
+        self._mark_untested()
         if not self._tested_blocks(significance):
             return []
         said = "Tested over seeds and test examples, all rows of a block together"
@@ -253,6 +250,13 @@ class ScoreTable:
             most = max(last for _, last in ranges)
             said += f"; {describe_detectable(least, most)}"
         return [f"{said}."]
+
+    def _mark_untested(self) -> None:
+        """Add a note to the number of seeds of random rows that have too few."""
+        note = "fewer than three seeds, too few to estimate their spread: not tested"
+        for row, line in zip(self.comparison.rows, self.cells, strict=True):
+            if 0 < len(row.finished) < FEWEST_SEEDS and row.is_random:
+                line[2] = line[2].with_notes(note)
 
     def _guessing(self, digits: Mapping[int, int]) -> tuple[TableRow, ...]:
         """Rows that no run is behind: what guessing scores; of an average only where it is known of

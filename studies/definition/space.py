@@ -47,7 +47,8 @@ class Parameter(Config, strict=True):
     @model_validator(mode="after")
     def _not_empty(self) -> Self:
         if "choices" in self.model_fields_set:
-            if not self.choices or len(set(map(str, self.choices))) != len(self.choices):
+            distinct = set(map(str, self.choices))
+            if not self.choices or len(distinct) != len(self.choices):
                 raise ValueError("choices: expected at least one value, each once")
             return self
         if not {"low", "high"} <= self.model_fields_set:
@@ -58,11 +59,11 @@ class Parameter(Config, strict=True):
             )
         if self.log and (self.low <= 0 or self.step is not None):
             raise ValueError("log: a log scale has a low above 0 and no step")
-        # 0.16 - 0.14 is a little under 0.02
-        if self.step is not None and not 0 < self.step <= (self.high - self.low) * (1 + 1e-9):
-            raise ValueError(
-                f"step {self.step:g}: expected a number above 0 that is not wider than the range"
-            )
+        if self.step is not None:
+            width = (self.high - self.low) * (1 + 1e-9)  # 0.16 - 0.14 is a little under 0.02
+            if not 0 < self.step <= width:
+                message = "expected a number above 0 that is not wider than the range"
+                raise ValueError(f"step {self.step:g}: {message}")
         return self
 
     @property
@@ -191,7 +192,8 @@ class Space:
                 return None  # the config keeps its value beyond the space
             value = parameter.suggest(trial)
             if not parameter.choices and not parameter.low <= float(value) <= parameter.high:
-                raise ValueError(f"{parameter.name} = {value!r:.40}, beyond {parameter.describe()}")
+                shown = f"{parameter.name} = {value!r:.40}"
+                raise ValueError(f"{shown}, beyond {parameter.describe()}")
             return value
 
         return self.choose(suggest_one)
@@ -221,10 +223,11 @@ class Space:
         for parameter in self.parameters:
             longer = []
             for point in points:
-                if parameter.is_active({**self.fixed, **point}):
-                    longer += [{**point, parameter.name: value} for value in parameter.values()]
-                else:
+                if not parameter.is_active({**self.fixed, **point}):
                     longer.append(point)
+                    continue
+                for value in parameter.values():
+                    longer.append({**point, parameter.name: value})
             points = longer
 
         if self.where is None:
@@ -249,7 +252,8 @@ def make_space(study: Study, where: str) -> Space:
         for value in parameter.ends():
             method.configure({**config, parameter.name: value}, **recipe, where=place)
 
-    if study.by is not None and not any(p.name == study.by and p.finite for p in parameters):
+    finite = {parameter.name for parameter in parameters if parameter.finite}
+    if study.by is not None and study.by not in finite:
         message = f'"{study.by}" is no parameter of the space with a list of values'
         raise InputError(message, file=where, key="by")
 
