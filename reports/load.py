@@ -418,11 +418,11 @@ def _read_block(
         file=file,
         title=block.title,
         description=block.description,
-        **_planned_comparisons(file),
+        **_read_plan(file),
     )
 
 
-def _planned_comparisons(file: ComparisonFile) -> dict[str, Any]:
+def _read_plan(file: ComparisonFile) -> dict[str, Any]:
     """Return the comparisons of rows that the experiment file plans."""
     experiment = file.experiment
     contrasts = []
@@ -477,7 +477,7 @@ def read_comparison(workdir: Path, name: str) -> RecordedResults:
         analyses=_read_interim_analyses(file),
         warnings=warnings,
         plan=plan,
-        **_planned_comparisons(file),
+        **_read_plan(file),
     )
 
 

@@ -86,7 +86,7 @@ def run_trials(
         if tracked:
             tracker = ending.enter_context(closing(Tracker(workdir, study.name, tracking_uri)))
         resumed, left = trials.queue_slots(storage, stored, planned)
-        if left or _lacks_start(stored, study, workdir):
+        if left or _is_start_missing(stored, study, workdir):
             reporter = ending.enter_context(Reporter(left, quiet=quiet))
             progress = Progress(workdir, study.name, "study", study.title, executor, reporter, page)
             proposer = OptunaTrials(
@@ -241,7 +241,7 @@ def _find_start(stored: optuna.Study, study: Study, workdir: Path) -> Job | None
     return next((job for job in plan.jobs if job.id in starts), None)
 
 
-def _lacks_start(stored: optuna.Study, study: Study, workdir: Path) -> bool:
+def _is_start_missing(stored: optuna.Study, study: Study, workdir: Path) -> bool:
     """True of a study whose trials have ended, and whose untrained model was not scored."""
     known = stored.user_attrs.get(trials.START, "")
     if known and RunFolder(workdir, known).read_if_sound() is not None:
@@ -428,7 +428,7 @@ def objective_value(record: Record, study: Study, workdir: Path) -> float:
         tasks = [*(score.task for score in record.scores), *record.missing]
         parts = split_objective(study.objective, tasks)
         if parts:
-            value = _named_score(record, study.objective, *parts)
+            value = _find_score(record, study.objective, *parts)
         else:
             value = None
 
@@ -438,7 +438,7 @@ def objective_value(record: Record, study: Study, workdir: Path) -> float:
     return float(value)
 
 
-def _named_score(
+def _find_score(
     record: Record,
     objective: str,
     task: str,

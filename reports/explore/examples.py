@@ -242,7 +242,7 @@ def _choose(
 
     scores = {}
     errors = {}
-    for name, row in zip(_unlike_names(rows), rows, strict=True):
+    for name, row in zip(_tell_names_apart(rows), rows, strict=True):
         outcomes = [run.outcome for run in task.runs[row.key].values()]
         scores[name] = np.mean(outcomes, axis=0)
         errors[name] = task.errors[row.key]
@@ -272,7 +272,7 @@ def _is_in(text: str, some: Sequence[str]) -> bool:
     return any(text.casefold() in one.casefold() for one in some)
 
 
-def _unlike_names(rows: Sequence[RecordedRow]) -> list[str]:
+def _tell_names_apart(rows: Sequence[RecordedRow]) -> list[str]:
     """Return the label of each row, with its base model where several have the label."""
     labels = [row.label for row in rows]
     names = []

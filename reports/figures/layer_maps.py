@@ -12,7 +12,7 @@ from reports.document.blocks import Figure
 from reports.figures.labels import row_name, short
 from reports.figures.style import INK, add_bar, draw_heat_map, finish, new, new_panels, style
 from reports.load import RecordedResults, RecordedRow
-from reports.records.layer_grids import LayerGrid, pairs_text, shared_name
+from reports.records.layer_grids import LayerGrid, join_labels, pairs_text
 from reports.targets import Target, rows_shown
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def layer_map(
         for axes, row, table in zip(panels, rows, values, strict=True):
             same = alike[row.key]
             if len(same) > 1:
-                name = shared_name(same, 3)
+                name = join_labels(same, 3)
             else:
                 name = row_name(row, comparison)
             mesh = draw_heat_map(

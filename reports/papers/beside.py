@@ -74,7 +74,7 @@ def _table(paper: PaperResults, table: PaperTable, rows: Sequence[RecordedRow]) 
     for one in plain:
         if any(paper.measure(row, one).by_seed for row in rows):
             columns.append(one)
-    published = _published_lines(paper, table, columns, rows)
+    published = _lines_of_published(paper, table, columns, rows)
     if not columns or not published:
         return None
     own = [_own_line(paper, row, columns) for row in rows]
@@ -106,7 +106,7 @@ def _own_line(paper: PaperResults, row: RecordedRow, columns: Sequence[PaperColu
     return TableRow(tuple(cells), "this comparison", ranked=False)
 
 
-def _published_lines(
+def _lines_of_published(
     paper: PaperResults,
     table: PaperTable,
     columns: Sequence[PaperColumn],

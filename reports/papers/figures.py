@@ -114,8 +114,8 @@ def alignment_uniformity(paper: PaperResults) -> Figure | None:
     columns = []
     for head in _SPACE:
         columns.append(next(c for c in paper.columns(table) if c.head == head))
-    ours = _measured_dots(paper, columns)
-    dots = [*ours, *_published_dots(paper, table)]
+    ours = _find_measured_dots(paper, columns)
+    dots = [*ours, *_find_published_dots(paper, table)]
     if len(dots) > _NAMED:
         unnamed = f" Not named: the last {len(dots) - _NAMED} points."
     else:
@@ -132,7 +132,7 @@ def alignment_uniformity(paper: PaperResults) -> Figure | None:
     )
 
 
-def _measured_dots(paper: PaperResults, columns: list[PaperColumn]) -> list[Dot]:
+def _find_measured_dots(paper: PaperResults, columns: list[PaperColumn]) -> list[Dot]:
     """The first candidate of each of the paper's rows on each base model that has both numbers."""
     found: dict[int, tuple[RecordedRow, list[float]]] = {}
     for spec in (spec for table in paper.definition.tables for spec in table.rows):
@@ -160,7 +160,7 @@ def _measured_dots(paper: PaperResults, columns: list[PaperColumn]) -> list[Dot]
     return dots
 
 
-def _published_dots(paper: PaperResults, space: PaperTable) -> list[Dot]:
+def _find_published_dots(paper: PaperResults, space: PaperTable) -> list[Dot]:
     points: dict[tuple[str, str], dict[str, float]] = {}
     kinds: dict[tuple[str, str], str] = {}
     for one in paper.numbers:

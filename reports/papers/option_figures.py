@@ -48,14 +48,14 @@ def ablation(paper: PaperResults, figure: PaperFigure) -> Figure | None:
         values = [_option(row, key) for row in every]
         usual = max(sorted(set(values), key=str), key=values.count)
         rows = [row for row in rows if _option(row, key) == usual]
-    found = _scored_rows(paper, figure, rows)
+    found = _find_scored_rows(paper, figure, rows)
     if found is None:
         return None
     title, scored = found
     if figure.kind == "levels":
         panels = _level_panels(figure, scored)
     elif figure.kind == "additions":
-        panels = _added_panels(figure, scored)
+        panels = _panels_of_additions(figure, scored)
     else:
         panels = _amount_panels(figure, scored)
     if not panels:
@@ -63,7 +63,7 @@ def ablation(paper: PaperResults, figure: PaperFigure) -> Figure | None:
     return _draw_strips(figure, title, scored, panels)
 
 
-def _scored_rows(
+def _find_scored_rows(
     paper: PaperResults,
     figure: PaperFigure,
     rows: Sequence[RecordedRow],
@@ -142,7 +142,7 @@ def _level_panels(figure: PaperFigure, rows: _Scored) -> _Panels:
     return panels
 
 
-def _added_panels(figure: PaperFigure, rows: _Scored) -> _Panels:
+def _panels_of_additions(figure: PaperFigure, rows: _Scored) -> _Panels:
     plain: _Scored = []
     by_factor: dict[str, _Scored] = {}
     for row, score in rows:

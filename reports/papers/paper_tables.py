@@ -91,10 +91,10 @@ PublishedRows = dict[PublishedKey, tuple[PaperRow, dict[int, Match]]]
 """The row of the definition, and its numbers by the place of their column."""
 
 
-def _published_lines(paper: PaperResults, table: PaperTable) -> list[TableRow]:
+def _lines_of_published(paper: PaperResults, table: PaperTable) -> list[TableRow]:
     """The published rows, those of one base model together."""
     bases = list(paper.definition.bases)
-    rows = _published_rows(paper, table)
+    rows = _find_published_rows(paper, table)
 
     def place_of(key: PublishedKey) -> int:
         _, base = key
@@ -106,7 +106,7 @@ def _published_lines(paper: PaperResults, table: PaperTable) -> list[TableRow]:
     for key in sorted(rows, key=place_of):
         model, base = key
         row, numbers = rows[key]
-        about, common = _shared_notes(numbers.values())
+        about, common = _find_shared_notes(numbers.values())
         cells = [Cell(model).with_notes(*about, *common), BLANK]
         for i, column in enumerate(paper.columns(table)):
             printed = numbers.get(i)
@@ -120,7 +120,7 @@ def _published_lines(paper: PaperResults, table: PaperTable) -> list[TableRow]:
     return lines
 
 
-def _shared_notes(numbers: Collection[Match]) -> tuple[list[str], set[str]]:
+def _find_shared_notes(numbers: Collection[Match]) -> tuple[list[str], set[str]]:
     """Return what the source of all numbers of a row means, and the notes that several have in
     common.
     """
@@ -134,7 +134,7 @@ def _shared_notes(numbers: Collection[Match]) -> tuple[list[str], set[str]]:
     return about, set.intersection(*notes)
 
 
-def _published_rows(paper: PaperResults, table: PaperTable) -> PublishedRows:
+def _find_published_rows(paper: PaperResults, table: PaperTable) -> PublishedRows:
     """Return the rows that the paper publishes in a table."""
     columns = paper.columns(table)
     rows: PublishedRows = {}
@@ -180,11 +180,11 @@ def _find_derived_cell(
     for (_, other_base), (row, numbers) in rows.items():
         printed = numbers.get(at)
         if row is reference and other_base == base and printed is not None:
-            return _derived_cell(column, own.get(at), printed)
+            return _derive_cell(column, own.get(at), printed)
     return BLANK
 
 
-def _derived_cell(column: PaperColumn, own: Match | None, reference: Match | None) -> Cell:
+def _derive_cell(column: PaperColumn, own: Match | None, reference: Match | None) -> Cell:
     """A difference that the paper does not print, from the two numbers that it does."""
     if own is None or reference is None or own.value is None or reference.value is None:
         return BLANK
@@ -542,7 +542,7 @@ def paper_table(paper: PaperResults, table: PaperTable) -> tuple[Table | None, l
     """
     specs = paper.columns(table)
     own, shown = _own_lines(paper, table)
-    rows = [*own, *_published_lines(paper, table)]
+    rows = [*own, *_lines_of_published(paper, table)]
     if not rows:
         return None, shown
     columns = _make_columns(table, specs)

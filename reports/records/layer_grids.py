@@ -51,7 +51,7 @@ class LayerGrid:
         return {rows[0].key: rows for rows in alike.values()}
 
 
-def shared_name(rows: Sequence[RecordedRow], most: int) -> str:
+def join_labels(rows: Sequence[RecordedRow], most: int) -> str:
     """Return the labels of rows, of many the first ones and how many more there are."""
     text = ", ".join(row.label for row in rows[:most])
     if len(rows) > most:

@@ -70,7 +70,7 @@ def _name(about: Mapping[str, Any]) -> str:
     return " ".join(str(about[key]) for key in ("task", "split") if about.get(key))
 
 
-def scored_tasks(comparison: RecordedResults) -> dict[tuple[str, str], str | None]:
+def find_scored_tasks(comparison: RecordedResults) -> dict[tuple[str, str], str | None]:
     """(task, source) of everything that is scored by its texts -> fingerprint of its data, None if
     unknown.
     """
@@ -164,7 +164,7 @@ def _examples_to_leave_out(
     """The examples to leave out by task, and a sentence for each task that is not complete."""
     left_out: dict[Key, LeftOut] = {}
     notes: dict[Key, str] = {}
-    for (task, source), data in scored_tasks(comparison).items():
+    for (task, source), data in find_scored_tasks(comparison).items():
         checked = [find_task_overlap(text, task, source, data) for text in texts]
         known = [one for one in checked if one is not None]
         pairs = max((one.pairs for one in known), default=0)

@@ -25,7 +25,7 @@ from reports.studies.findings import (
 )
 from reports.studies.study_tables import (
     best_table,
-    held_out_scores,
+    compare_held_out,
     join_values,
     space_table,
     summary_table,
@@ -102,7 +102,7 @@ def describe(
             "What was found",
             [best_table(study, space, leading, start), summary_table(study, space, trials)],
         ),
-        ("held-out", "Held-out seeds", [*held_out_scores(study, confirmed)]),
+        ("held-out", "Held-out seeds", [*compare_held_out(study, confirmed)]),
         ("search", "The search", [*of_search]),
         ("parameters", "What the parameters do", [*of_parameters]),
         ("trials", "All trials", [trials_table(study, space, trials)]),

@@ -190,7 +190,7 @@ def summary_table(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> 
     )
 
 
-def held_out_scores(study: Study, confirmed: Confirmation | None) -> list[Block]:
+def compare_held_out(study: Study, confirmed: Confirmation | None) -> list[Block]:
     """Chosen against held-out scores of the best configuration, or how to get them."""
     if confirmed is None or not confirmed.held_out:
         file = shlex.quote(held_out_file("WORKDIR", study.name))

@@ -8,8 +8,8 @@ from reports.load import RecordedResults
 from reports.records.overlap import (
     TRAINING,
     TextOverlap,
+    find_scored_tasks,
     find_task_overlap,
-    scored_tasks,
     text_overlaps,
 )
 from reports.results import base_name
@@ -27,7 +27,7 @@ _COLUMNS = (
 def contamination(comparison: RecordedResults) -> list[Block]:
     """One table of all overlaps, and the texts and tasks without overlap or without a check."""
     texts = text_overlaps(comparison)
-    tasks = scored_tasks(comparison)
+    tasks = find_scored_tasks(comparison)
     rows: list[TableRow] = []
     notes: list[str] = []
     for text in texts:
@@ -64,7 +64,7 @@ def contamination(comparison: RecordedResults) -> list[Block]:
             notes += [f"Not compared with {_name_text(text)}: {_some(unknown)}."]
     if not texts:
         return []
-    said = Text((*notes, *_unknown_text(comparison)), bullets=True)
+    said = Text((*notes, *_list_unchecked(comparison)), bullets=True)
     table = Table(
         "contamination",
         "Text of the tasks in the training data",
@@ -86,7 +86,7 @@ def remarks(comparison: RecordedResults) -> list[str]:
         if text.use != TRAINING:
             continue
         much = []
-        for (task, source), data in scored_tasks(comparison).items():
+        for (task, source), data in find_scored_tasks(comparison).items():
             one = find_task_overlap(text, task, source, data)
             if one is not None and one.share >= LARGE:
                 much.append((task, one))
@@ -110,7 +110,7 @@ def _percent(share: float) -> Cell:
     return Cell(shown, value=100 * share, state="value")
 
 
-def _unknown_text(comparison: RecordedResults) -> list[str]:
+def _list_unchecked(comparison: RecordedResults) -> list[str]:
     """What cannot be checked here."""
     bases = ", ".join(base_name(base) for base in comparison.base_models)
     elsewhere = []

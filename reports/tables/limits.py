@@ -59,7 +59,7 @@ def _limits_of_families(comparison: RecordedResults, significance: Significance)
     one alone.
     """
     names = []
-    if any(len(_judged_rows(rows, significance)) > 1 for rows in comparison.blocks.values()):
+    if any(len(_find_judged_rows(rows, significance)) > 1 for rows in comparison.blocks.values()):
         names.append("all pairs of rows")
     named = [
         family
@@ -84,7 +84,7 @@ def _limits_of_families(comparison: RecordedResults, significance: Significance)
     ]
 
 
-def _judged_rows(rows: Sequence[ResultRow], significance: Significance) -> list[ResultRow]:
+def _find_judged_rows(rows: Sequence[ResultRow], significance: Significance) -> list[ResultRow]:
     """Return the rows of a block that are judged by the first target."""
     first = significance.first
     if first is None:

@@ -168,7 +168,7 @@ class ScoreTable:
         significance: Significance,
     ) -> tuple[TableRow, ...]:
         """Return the lines, best and second marked only in blocks where rows were tested."""
-        tested = self._tested_blocks(significance)
+        tested = self._find_tested_blocks(significance)
         lines = []
         for line in body:
             if line.block not in tested:
@@ -176,7 +176,7 @@ class ScoreTable:
             lines.append(line)
         return tuple(lines)
 
-    def _tested_blocks(self, significance: Significance) -> set[str]:
+    def _find_tested_blocks(self, significance: Significance) -> set[str]:
         """Return the names of the blocks that have two judged rows or more in a deciding column."""
         tested = set()
         for j in self.deciding:
@@ -240,7 +240,7 @@ class ScoreTable:
                 if len(known) == 1 and block.detectable is not None:
                     ranges.append(block.detectable)
         self._mark_untested()
-        if not self._tested_blocks(significance):
+        if not self._find_tested_blocks(significance):
             return []
         said = "Tested over seeds and test examples, all rows of a block together"
         if len(known) == 1:

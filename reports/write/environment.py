@@ -27,7 +27,7 @@ def environment(escape: Callable[[str], str], **options: Any) -> Environment:
 
     made = Environment(  # noqa: S701 - the formats other than HTML have an escape of their own
         loader=FileSystemLoader(TEMPLATES),
-        bytecode_cache=_compiled_templates(),
+        bytecode_cache=_compile_templates(),
         undefined=StrictUndefined,
         finalize=lambda value: escape(value) if type(value) is str else value,
         trim_blocks=True,
@@ -39,7 +39,7 @@ def environment(escape: Callable[[str], str], **options: Any) -> Environment:
 
 
 @cache
-def _compiled_templates() -> BytecodeCache:
+def _compile_templates() -> BytecodeCache:
     """Return the store of this process's templates: compiling one takes longer than filling it."""
     from jinja2.bccache import Bucket, BytecodeCache
 
