@@ -38,16 +38,18 @@ def summary_table(
     """
     whole = read_comparison(workdir, name)
     comparison = next((one for one in whole.parts if one.name == part), whole)
-    several = len(comparison.blocks) > 1
-    names = ["Method", *(row.label for row in comparison.rows)]
-    columns = [names]
-    if several:
-        columns.append(["Block", *(row.block for row in comparison.rows)])
-    columns.append(["Seeds", *(head_cells(row)[2].text for row in comparison.rows)])
-    last = []
-    for column in (_gains(comparison), _status(comparison)):
-        if any(column[1:]):
-            last.append(column)
+    names = ["Method"]
+    blocks = ["Block"]
+    seeds = ["Seeds"]
+    for row in comparison.rows:
+        names.append(row.label)
+        blocks.append(row.block)
+        *_, count = head_cells(row)
+        seeds.append(count.text)
+    columns = [names, seeds]
+    if len(comparison.blocks) > 1:
+        columns = [names, blocks, seeds]
+    last = [column for column in (_gains(comparison), _status(comparison)) if any(column[1:])]
     taken = sum(map(_width, [*columns[1:], *last]))
     name_width = min(_width(names), _SHORTEST_NAME + 3)
     room = WIDTH - 1 - taken - name_width

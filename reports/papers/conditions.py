@@ -67,21 +67,19 @@ def _where(definition: Definition, row: PaperRow, rehearsal: bool) -> dict[str, 
     papers = [_options(row.method, row.preset, family) for family in families]
     own = _options(row.method, row.preset, _REHEARSED)
     for key, value in where.items():
-        if not isinstance(value, list) and any(
-            same_value(paper.get(key), value) for paper in papers
-        ):
+        if isinstance(value, list):
+            continue
+        if any(same_value(paper.get(key), value) for paper in papers):
             where[key] = [value, own.get(key, value)]
     return where
 
 
 def other_base(definition: Definition, base: str, row: PaperRow, base_model: str) -> list[str]:
     """Why a base model is not the paper's; `base`: the paper's, as the published file names it."""
-    names = {
-        base_model,
-        base_model.rstrip("/").rsplit("/", 1)[-1],
-    }  # a file of vectors is known by its own name
     if row.weights:
-        same = row.weights in names
+        # A file of vectors is known by its own name.
+        own_name = base_model.rstrip("/").rsplit("/", 1)[-1]
+        same = row.weights in (base_model, own_name)
     else:
         same = definition.same_base(base, base_model)
     if same:
@@ -105,11 +103,11 @@ def other_training(
         reasons = [f"Another training text: {detail}." for detail in texts if detail]
     if base:
         family = definition.family(base)
-        unlike = dict.fromkeys(
-            text for record in ours.finished for text in other_settings(record, row, family)
-        )
+        unlike: dict[str, None] = {}
+        for record in ours.finished:
+            unlike |= dict.fromkeys(other_settings(record, row, family))
         if unlike:
-            reasons += [f"Other settings: {', '.join(unlike)}."]
+            reasons.append(f"Other settings: {', '.join(unlike)}.")
     return reasons
 
 
@@ -134,15 +132,13 @@ def remark_on(
     entries = list[str]()
     schedules = list[str]()
     for record in ours.finished:
-        count = (record.corpus or {}).get("count")
-        if (
-            wanted
-            and wanted.count
-            and count not in (None, wanted.count)
-            and not text_difference(wanted, record)
-        ):
-            entries.append(f"Trained on {count:,} of {wanted.count:,} entries.")
-        if _SCHEDULE in (paper := _find_other_options(record, row, family)):
+        if wanted and wanted.count:
+            count = (record.corpus or {}).get("count")
+            has_other_count = count not in (None, wanted.count)
+            if has_other_count and not text_difference(wanted, record):
+                entries.append(f"Trained on {count:,} of {wanted.count:,} entries.")
+        paper = _find_other_options(record, row, family)
+        if _SCHEDULE in paper:
             given = format_value(value_of(record, _SCHEDULE))
             usual = format_value(paper[_SCHEDULE])
             schedules.append(
@@ -197,31 +193,33 @@ def other_settings(record: Record, row: PaperRow, family: str) -> list[str]:
     for key, value in _find_other_options(record, row, family).items():
         if key != _SCHEDULE:
             unlike[key] = value
-    ordered = sorted(unlike, key=lambda key: _FIRST.index(key) if key in _FIRST else len(_FIRST))
     texts = []
-    for key in ordered:
-        texts.append(
-            f"{key} {format_value(value_of(record, key))} instead of {format_value(unlike[key])}"
-        )
+    for key in sorted(unlike, key=_place_of):
+        own = format_value(value_of(record, key))
+        texts.append(f"{key} {own} instead of {format_value(unlike[key])}")
     bound = record.spec.max_steps
+    if not isinstance(bound, int) or "max_steps" in unlike:
+        return texts
     planned = record.training.get("planned_steps")
-    cut = (
-        isinstance(bound, int)
-        and planned in (None, bound)
-        and value_of(record, "max_steps") != bound
-    )
-    if cut and "max_steps" not in unlike:
+    if planned in (None, bound) and value_of(record, "max_steps") != bound:
         return [f"stopped after {bound:,} training steps", *texts]
     return texts
+
+
+def _place_of(key: str) -> int:
+    """Return the place of an option among those that usually decide a score most."""
+    if key in _FIRST:
+        return _FIRST.index(key)
+    return len(_FIRST)
 
 
 def _find_other_options(record: Record, row: PaperRow, family: str) -> dict[str, Any]:
     """The options of a run that are not the paper's, with the paper's values."""
     paper = preset_options(row, family)
-    every = {
-        **paper,
-        **{key: value for key, value in row.fixed.items() if not isinstance(value, list)},
-    }
+    every = dict(paper)
+    for key, value in row.fixed.items():
+        if not isinstance(value, list):
+            every[key] = value
     other_options = {}
     for key, value in paper.items():
         if not same_value(value_of(record, key), value) and has_effect(record, key, every):

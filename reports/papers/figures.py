@@ -104,59 +104,62 @@ def _absent(paper: PaperResults, figure: PaperFigure) -> str:
 
 def alignment_uniformity(paper: PaperResults) -> Figure | None:
     """Our rows and the points of the first table that has both columns, coloured by STS average."""
-    heads = {
-        table.key: [column.head for column in paper.columns(table)]
-        for table in paper.definition.tables
-    }
-    table = next((t for t in paper.definition.tables if {*_SPACE} <= {*heads[t.key]}), None)
-    if table is None:
+    found = _find_space(paper)
+    if found is None:
         return None
-    columns = []
-    for head in _SPACE:
-        columns.append(next(c for c in paper.columns(table) if c.head == head))
+    table, columns = found
     ours = _find_measured_dots(paper, columns)
     dots = [*ours, *_find_published_dots(paper, table)]
-    if len(dots) > _NAMED:
-        unnamed = f" Not named: the last {len(dots) - _NAMED} points."
-    else:
-        unnamed = ""
-    for i, dot in enumerate(dots):
-        dots[i] = replace(dot, name=short(dot.name) if i < _NAMED else "")
     filled = "Filled: measured here." if ours else "Nothing of it was measured here."
     caption = (
-        f"Means over seeds on STS-B; the lower left is best. {filled} Rings: published points of other base models, "
-        f"pair sets or statistics, for orientation only.{unnamed}"
+        f"Means over seeds on STS-B; the lower left is best. {filled} Rings: published points "
+        "of other base models, pair sets or statistics, for orientation only."
     )
+    if len(dots) > _NAMED:
+        caption += f" Not named: the last {len(dots) - _NAMED} points."
+    for i, dot in enumerate(dots):
+        name = short(dot.name) if i < _NAMED else ""
+        dots[i] = replace(dot, name=name)
     return draw_dots(
         dots, "alignment-uniformity", "Alignment and uniformity", caption, "STS average"
     )
 
 
+def _find_space(paper: PaperResults) -> tuple[PaperTable, list[PaperColumn]] | None:
+    """Return the first table that has both columns, and these."""
+    for table in paper.definition.tables:
+        by_head: dict[str, PaperColumn] = {}
+        for column in paper.columns(table):
+            by_head.setdefault(column.head, column)
+        if all(head in by_head for head in _SPACE):
+            return table, [by_head[head] for head in _SPACE]
+    return None
+
+
 def _find_measured_dots(paper: PaperResults, columns: list[PaperColumn]) -> list[Dot]:
     """The first candidate of each of the paper's rows on each base model that has both numbers."""
     found: dict[int, tuple[RecordedRow, list[float]]] = {}
-    for spec in (spec for table in paper.definition.tables for spec in table.rows):
-        for members in paper.candidates(spec).values():
-            for row in members:
-                values = [paper.measure(row, column).values for column in columns]
-                if all(values):
-                    found.setdefault(id(row), (row, [mean_sd(value)[0] for value in values]))
-                    break
+    for table in paper.definition.tables:
+        for spec in table.rows:
+            for members in paper.candidates(spec).values():
+                for row in members:
+                    values = [paper.measure(row, column).values for column in columns]
+                    if all(values):
+                        means = [mean_sd(value)[0] for value in values]
+                        found.setdefault(id(row), (row, means))
+                        break
     several = len({row.base_model for row, _ in found.values()}) > 1
     dots = []
     for row, (alignment, uniformity) in found.values():
-        sts = paper.measure(row, _STS).values
+        name = row.label
         if several:
-            name = f"{row.label} · {base_name(row.base_model)}"
-        else:
-            name = row.label
+            name += f" · {base_name(row.base_model)}"
+        score = math.nan
+        sts = paper.measure(row, _STS).values
         if sts:
-            score = mean_sd(sts)[0]
-        else:
-            score = math.nan
-        dots.append(
-            Dot(name, f"{name} (measured here)", uniformity, alignment, score, kind_of(row))
-        )
+            score, _ = mean_sd(sts)
+        label = f"{name} (measured here)"
+        dots.append(Dot(name, label, uniformity, alignment, score, kind_of(row)))
     return dots
 
 
@@ -175,20 +178,26 @@ def _find_published_dots(paper: PaperResults, space: PaperTable) -> list[Dot]:
     dots = []
     for (label, base), values in points.items():
         if all(head in values for head in _SPACE):
-            name = f"{label.removesuffix(' (+)')}{f' · {base}' if several else ''}"
+            name = label.removesuffix(" (+)")
+            if several:
+                name += f" · {base}"
             alignment, uniformity = (values[head] for head in _SPACE)
-            score = values.get("STS Avg.", math.nan)
-            kind = kinds[label, base]
             dots.append(
-                Dot(name, f"{name} (published)", uniformity, alignment, score, kind, published=True)
+                Dot(
+                    name,
+                    f"{name} (published)",
+                    uniformity,
+                    alignment,
+                    values.get("STS Avg.", math.nan),
+                    kinds[label, base],
+                    published=True,
+                )
             )
     # A point that the text repeats without its STS average is left out.
-    placed = set()
-    for d in dots:
-        if not math.isnan(d.score):
-            placed.add((round(d.uniformity, 2), round(d.alignment, 2)))
-    return [
-        d
-        for d in dots
-        if not math.isnan(d.score) or (round(d.uniformity, 2), round(d.alignment, 2)) not in placed
-    ]
+    scored = [dot for dot in dots if not math.isnan(dot.score)]
+    places = {_round_place(dot) for dot in scored}
+    return [dot for dot in dots if not math.isnan(dot.score) or _round_place(dot) not in places]
+
+
+def _round_place(dot: Dot) -> tuple[float, float]:
+    return round(dot.uniformity, 2), round(dot.alignment, 2)

@@ -98,21 +98,15 @@ class RunLibrary(RecordedResults):
         """
         names: dict[TrialSetting, str] = {}
         for setting in self.settings:
-            alike = []
-            for s in self.settings:
-                if (s.base_model, str(s)) == (setting.base_model, str(setting)):
-                    alike.append(s)
-            if len(alike) > 1:
+            name = str(setting)
+            of_base = [one for one in self.settings if one.base_model == setting.base_model]
+            if sum(str(one) == name for one in of_base) > 1:
                 name = f"{setting} ({setting.uri}, {setting.dev_source})"
-            else:
-                name = str(setting)
-            same = sum(
-                s.base_model == setting.base_model and n.startswith(name) for s, n in names.items()
-            )
+            earlier = [names[one] for one in of_base if one in names]
+            same = sum(other.startswith(name) for other in earlier)
             if same:
-                names[setting] = f"{name}, {same + 1}"
-            else:
-                names[setting] = name
+                name += f", {same + 1}"
+            names[setting] = name
         return names
 
     @cached_property
@@ -131,8 +125,9 @@ def matches(record: Record, where: Mapping[str, Any]) -> bool:
 
     def has(key: str, wanted: Any) -> bool:
         value = value_of(record, key)
-        several = isinstance(wanted, list) and not isinstance(value, list)
-        return any(same_value(value, option) for option in (wanted if several else [wanted]))
+        if isinstance(wanted, list) and not isinstance(value, list):
+            return any(same_value(value, option) for option in wanted)
+        return same_value(value, wanted)
 
     return all(has(key, wanted) for key, wanted in where.items())
 
@@ -174,7 +169,8 @@ def same_value(value: Any, wanted: Any) -> bool:
     if isinstance(value, int | float) and isinstance(wanted, int | float):
         return math.isclose(value, wanted, rel_tol=1e-9, abs_tol=1e-12)
     if isinstance(value, str) and isinstance(wanted, str) and "*" in wanted:
-        return fnmatch.fnmatchcase(value.rstrip("/").rsplit("/", 1)[-1], wanted)
+        name = value.rstrip("/").rsplit("/", 1)[-1]
+        return fnmatch.fnmatchcase(name, wanted)
     return bool(value == wanted) or (value is None and wanted == "")
 
 
@@ -188,8 +184,9 @@ def _rows(records: Iterable[Record]) -> tuple[RecordedRow, ...]:
     """Rows in the order of method, base model and options, with the newest run of each seed."""
     groups: dict[tuple[str, str, str], dict[tuple[Any, ...], list[Record]]] = {}
     for record in records:
-        key = record.method, record.base_model, f"{record.rehearsal} {options_of(record)}"
-        groups.setdefault(key, {}).setdefault(trained_on(record), []).append(record)
+        options = f"{record.rehearsal} {options_of(record)}"
+        by_data = groups.setdefault((record.method, record.base_model, options), {})
+        by_data.setdefault(trained_on(record), []).append(record)
     rows: list[RecordedRow] = []
     taken: set[tuple[str, str]] = set()
     for (_, base_model, _), by_data in sorted(groups.items()):
