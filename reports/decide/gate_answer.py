@@ -229,13 +229,14 @@ def _decide(
     decision = proposal.decision
     if estimate is not None and decision == BETTER and estimate.value <= -margin / 100:
         decision = NOT_BETTER  # by runs that came after the decision
+    accepted = [one for one in known if one.proposal.decision == BETTER]
     data = {
         **about,
         _MARGIN: margin,
         "decision": _say_decision(decision, margin),
         "proposal": number + 1,
         "proposals": max(len(known), number + 1),
-        "accepted": sum(one.proposal.decision == BETTER for one in known),
+        "accepted": len(accepted),
         "seeds": len(runs),
         "most": proposal.most,
         **_points_of(estimate),

@@ -88,13 +88,7 @@ def power(
 
     answers = []
     for design in designs:
-        if rows is not None:
-            design = replace(design, rows=rows)
-        if sd is not None:
-            design = replace(design, sd=sd)
-        if pairs_sd is not None:
-            design = replace(design, pairs_sd=pairs_sd)
-        answers.append(_power_of(design, difference))
+        answers.append(_power_of(design.with_given(rows, sd, pairs_sd), difference))
     table = []
     lines = []
     for one in answers:
@@ -143,6 +137,20 @@ class PowerDesign:
     pairs_sd: float
     count: int
     detectable: tuple[float, float] | None = None
+
+    def with_given(
+        self,
+        rows: int | None,
+        sd: float | None,
+        pairs_sd: float | None,
+    ) -> PowerDesign:
+        """The same with the numbers that are given instead of those of records."""
+        return replace(
+            self,
+            rows=self.rows if rows is None else rows,
+            sd=self.sd if sd is None else sd,
+            pairs_sd=self.pairs_sd if pairs_sd is None else pairs_sd,
+        )
 
 
 def _designs_of(question: Question) -> list[PowerDesign]:

@@ -93,10 +93,7 @@ def question_of_scores(
     frame = read_scores(source)
     notes: list[str] = frame.attrs["notes"]
     labels = list(frame["row"].unique())
-    for label in pair:
-        if label not in labels:
-            message = f'no row "{label}"{nearest(label, labels)}; rows: {join_some(labels, 12)}'
-            raise InputError(message)
+    _check_labels(pair, labels)
     frame = frame[frame["row"].isin(pair or labels)]
     tasks, left_out = _choose_tasks(frame, on, name)
     if complete:
@@ -129,6 +126,25 @@ def question_of_scores(
     rows, scored = _make_rows(runs_of, moved, files, joined=joined, has_examples=has_examples)
     unknown = _describe_unknown(few, runs_of, has_examples, left_out)
     results = Results(name, rows, note="; ".join([*unknown, *notes]))
+    return _ask(results, tasks, scored)
+
+
+def _check_labels(pair: Sequence[str], labels: Sequence[str]) -> None:
+    """Raises:
+    InputError: a row that is named is not there.
+    """
+    for label in pair:
+        if label not in labels:
+            other = nearest(label, list(labels))
+            raise InputError(f'no row "{label}"{other}; rows: {join_some(labels, 12)}')
+
+
+def _ask(
+    results: Results,
+    tasks: Sequence[str],
+    scored: Mapping[Measure, dict[str, Scored]],
+) -> Question:
+    """Return the question which row is better in the mean of the tasks."""
     if len(tasks) > 1:
         title = f"the mean of {len(tasks)} tasks"
     else:

@@ -190,20 +190,25 @@ def summary_table(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> 
     )
 
 
+def _explain_confirmation(study: Study) -> list[Block]:
+    """Return that the best configuration was not run with the held-out seeds, and how to do that."""
+    file = shlex.quote(held_out_file("WORKDIR", study.name))
+    command = f"harness compare {file} --workdir WORKDIR"
+    seeds = join_values(study.held_out_seeds)
+    lacking = (
+        f"No run of the best configuration with the held-out seeds ({seeds}) is in this "
+        "work directory."
+    )
+    return [
+        Text((lacking,)),
+        FactList("confirm", "How to confirm it", (), (command,)),
+    ]
+
+
 def compare_held_out(study: Study, confirmed: Confirmation | None) -> list[Block]:
     """Chosen against held-out scores of the best configuration, or how to get them."""
     if confirmed is None or not confirmed.held_out:
-        file = shlex.quote(held_out_file("WORKDIR", study.name))
-        command = f"harness compare {file} --workdir WORKDIR"
-        seeds = join_values(study.held_out_seeds)
-        lacking = (
-            f"No run of the best configuration with the held-out seeds ({seeds}) is in this "
-            "work directory."
-        )
-        return [
-            Text((lacking,)),
-            FactList("confirm", "How to confirm it", (), (command,)),
-        ]
+        return _explain_confirmation(study)
     from reports.stats.estimate import mean_sd
 
     columns = (Column("seed", "Seed", numeric=False), Column("score", study.objective_name, "×100"))
