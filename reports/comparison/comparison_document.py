@@ -298,8 +298,10 @@ def span(counts: Iterable[int]) -> str:
 def list_facts(comparison: RecordedResults) -> list[tuple[str, str]]:
     rows = comparison.rows
     runs = {record.id for record in [*comparison.records, *comparison.partial_seed_runs]}
-    own = sum(not (row.added or row.source) for row in rows)
-    added = sum(row.added and not row.source for row in rows)
+    sources = Counter(row.source for row in rows)
+    without_source = [row for row in rows if not row.source]
+    added = sum(row.added for row in without_source)
+    own = len(without_source) - added
     finished_models = set()
     base_models = set()
     for record in comparison.records:
@@ -311,8 +313,9 @@ def list_facts(comparison: RecordedResults) -> list[tuple[str, str]]:
         (own, "row", "rows"),
         (added, "untrained start added", "untrained starts added"),
     ]
-    for source, number in Counter(row.source for row in rows if row.source).items():
-        counts.append((number, f"row of {source}", f"rows of {source}"))
+    for source, number in sources.items():
+        if source:
+            counts.append((number, f"row of {source}", f"rows of {source}"))
     counts += [
         (len(base_models), "base model", "base models"),
         (len(finished_models), "finished model", "finished models"),
