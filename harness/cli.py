@@ -14,7 +14,7 @@ from harness import __version__, registry
 from harness.commands.options import Parser
 from harness.errors import HarnessError
 from harness.files.atomic import refusal, storage_fault
-from harness.files.printable import SafeFormatter, tell_error, write_plain_signs
+from harness.files.printable import SafeFormatter, shorten, tell_error, write_plain_signs
 from harness.machine.environment import disable_telemetry
 
 DESCRIPTION = """\
@@ -56,6 +56,9 @@ OUT_OF_REACH = (
     errno.ENOTDIR,
     errno.ENAMETOOLONG,
     errno.ELOOP,
+    errno.ENOENT,
+    errno.EEXIST,
+    errno.EINVAL,
 )
 
 
@@ -85,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = args.run(args)
         return code
     except HarnessError as error:
-        tell_error(f"harness: {error}")
+        tell_error(f"harness: {shorten(str(error))}")
         return error.exit_code
     except KeyboardInterrupt:
         tell_error(

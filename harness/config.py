@@ -82,7 +82,7 @@ def setting(text: str, example: str = "temperature=0.1") -> tuple[str, Any]:
         raise InputError(f"--set {text}: expected KEY=VALUE, as in --set {example}", key="--set")
     try:
         return key, tomllib.loads(f"v = {value}")["v"]
-    except tomllib.TOMLDecodeError:
+    except ValueError:  # no TOML, or a number of thousands of digits
         return key, value
     except RecursionError:
         raise InputError(f"--set {key}: its value is nested too deeply", key="--set") from None

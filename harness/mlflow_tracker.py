@@ -18,9 +18,10 @@ from glob import escape
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from harness.files.hashing import content_id
+from harness.files.links import real_path
 from harness.files.printable import markdown_text
 from harness.files.reading import is_there, require_ordinary
 from harness.machine.environment import TELEMETRY, disable_telemetry
@@ -106,11 +107,11 @@ class Mlflow:
             return str(experiment.experiment_id)
         # A server has a place of its own for artifacts; a database would put them into the current
         # folder.
-        is_server = urlsplit(uri).scheme in ("http", "https", "databricks")
+        is_server = uri.partition(":")[0].lower() in ("http", "https", "databricks")
         if is_server:
             place = None
         else:
-            place = (self.workdir / "mlartifacts").resolve().as_uri()
+            place = real_path(self.workdir / "mlartifacts").as_uri()
         tags = {"mlflow.experimentKind": "custom_model_development", "mlflow.note.content": ABOUT}
         return str(self.client.create_experiment(name, artifact_location=place, tags=tags))
 
@@ -344,7 +345,7 @@ def _tags(record: Record, folder: Path) -> dict[str, str]:
         "harness.id": record.id,
         "harness.row": record.row,
         "harness.status": record.status,
-        "harness.folder": str(folder.resolve()),
+        "harness.folder": str(real_path(folder)),
         CONTENT: _content(record),
     }
     return {name: value for name, value in tags.items() if value}

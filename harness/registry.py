@@ -17,8 +17,8 @@ from typing import Any
 from harness.config import nearest
 from harness.errors import InputError
 from harness.files.code import Importing
+from harness.files.exits import ENDS
 from harness.files.model_names import OBJECT
-from harness.machine.exits import ENDS
 
 OWN = "sentence-harness"  # the package that the built-in plugins come from
 

@@ -14,13 +14,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Protocol
-from urllib.parse import urlsplit
 
 from harness import registry
 from harness.errors import InputError, RunError, root_cause
-from harness.files.links import refuse_links
+from harness.files.exits import ENDS
+from harness.files.links import real_path, refuse_links
 from harness.files.printable import redacted
-from harness.machine.exits import ENDS
 from harness.mlflow_tracker import SQLITE, Mlflow, own_settings, sqlite_file, sqlite_uri
 from harness.results.record import Record
 from harness.results.store import comparison_files, read_records
@@ -47,12 +46,12 @@ class Backend(Protocol):
 
 def default_uri(workdir: Path) -> str:
     """The store that is used when none is named: a sqlite file of MLflow in the work directory."""
-    return sqlite_uri((workdir / "mlflow.db").resolve())
+    return sqlite_uri(real_path(workdir / "mlflow.db"))
 
 
 def _open(workdir: Path, name: str, uri: str) -> Backend:
     """The tracker of that URI: a plugin by its scheme, else MLflow."""
-    scheme = urlsplit(uri).scheme
+    scheme = uri.partition(":")[0].lower()
     if scheme in registry.names(registry.TRACKERS):
         backend: Backend = registry.load(registry.TRACKERS, scheme)(workdir, name, uri)
         return backend

@@ -23,7 +23,7 @@ from optuna.trial import TrialState
 
 from harness.errors import InputError, RunError
 from harness.executors.executor import ExecutorSettings, open_executor
-from harness.machine.exits import ENDS, calling, refuse_exits
+from harness.files.exits import ENDS, calling, refuse_exits
 from harness.machine.progress import Reporter
 from harness.results.record import Record
 from harness.results.store import RunFolder

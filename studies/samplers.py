@@ -19,7 +19,7 @@ from optuna.samplers import BaseSampler
 
 from harness import registry
 from harness.errors import InputError
-from harness.machine.exits import calling
+from harness.files.exits import calling
 from studies.definition.space import Space
 from studies.definition.study import ENUMERATED, Study
 

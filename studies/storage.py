@@ -24,9 +24,9 @@ from optuna.trial import FrozenTrial, TrialState
 
 from harness.errors import InputError
 from harness.files.hashing import content_id
-from harness.files.links import refuse_link
+from harness.files.links import real_path, refuse_link
 from harness.files.locks import work_lock
-from harness.files.reading import is_there, require_ordinary
+from harness.files.reading import is_there, parse_json, require_ordinary
 from studies.definition.study import Study
 from studies.trials import SLOT, result_of
 
@@ -71,7 +71,7 @@ def open_storage(workdir: Path) -> BaseStorage:
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # the progress shows every trial
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
     refuse_link(workdir / JOURNAL, workdir)
-    file = (workdir / JOURNAL).resolve()
+    file = real_path(workdir / JOURNAL)
     # This lock is gone with its process: Optuna's own outlive a kill by 30 seconds.
     lock = FileLock(file.with_name(f".{file.name}.lock"))
     try:
@@ -153,7 +153,7 @@ def find_damage(journal: Path) -> str:
 def _describe_damage(line: bytes, number: int) -> str:
     """Return what is wrong with the line of a journal that has this number; "" if nothing is."""
     try:
-        log = dict(json.loads(line))
+        log = dict(parse_json(line.decode()))
         signed = log.pop(_LINE, None)
         stated, digest = signed or (number, content_id([number, log]))
         is_whole = "op_code" in log and digest == content_id([stated, log])
@@ -275,7 +275,7 @@ def definition_of(stored: optuna.Study) -> Study:
         remedy = "choose another name (--set name=NAME)"
         raise InputError(f"{where} was not made by harness study", file=where, remedy=remedy)
     try:
-        tree = json.loads(text)
+        tree = parse_json(text)
     except (ValueError, TypeError, RecursionError):
         raise InputError("its definition is damaged", file=where, remedy=MEND) from None
     return Study.parse(tree, where)

@@ -25,9 +25,10 @@ from harness.executors.executor import (
     executor_settings,
     open_executor,
 )
+from harness.files.exits import refuse_exits
+from harness.files.links import real_path
 from harness.files.locks import comparison_lock
 from harness.files.reading import inline
-from harness.machine.exits import refuse_exits
 from harness.machine.progress import Reporter
 from harness.method import DEFAULT_BASE_MODEL, Method, locating
 from harness.results.comparison import Tuning
@@ -411,7 +412,7 @@ def sources_of(against: Sequence[str | Path]) -> dict[str, Path]:
         if str(source) == "shipped" and not source.exists():
             sources["shipped"] = SHIPPED
         else:
-            name = source.resolve().name.removesuffix(".zip").partition(".tar")[0]
+            name = real_path(source).name.removesuffix(".zip").partition(".tar")[0]
             sources[name] = source
     return sources
 

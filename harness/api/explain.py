@@ -140,8 +140,10 @@ def _check_question(others: int, equivalence: float) -> None:
         raise InputError(
             "name two rows, or one row with a preset or another work directory", key="why"
         )
-    if equivalence < 0:
-        raise InputError(f"{equivalence:g} is no number of points", key="--equivalence")
+    if not 0 <= equivalence <= 100:
+        raise InputError(
+            f"{equivalence:g} is no number of points from 0 to 100", key="--equivalence"
+        )
 
 
 def _find_factors(between: Between, only: Sequence[str], join: Sequence[str]) -> list[Factor]:

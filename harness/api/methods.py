@@ -13,6 +13,7 @@ from harness.api.keywords import check_options
 from harness.errors import InputError, RunError, TrainingStopped
 from harness.files.locks import work_lock
 from harness.files.printable import markdown_text
+from harness.files.reading import is_there
 from harness.machine.environment import pick_device
 from harness.machine.progress import Reporter
 from harness.method import DEFAULT_BASE_MODEL, FitContext, Method, locating
@@ -98,6 +99,8 @@ def train(
             key="--out",
             remedy="name another folder or delete it",
         )
+    if target is not None:
+        _check_room(target)
     fitted = kind(settled, base_model=base_model)
     text = fitted.text
     items = None if text == "none" else corpus_of(corpus, text, limit=limit, columns=columns)
@@ -132,6 +135,20 @@ def train(
         kept = f"saved to {target}" if target is not None else "fitted"
         shown.finish_run(kept + (f", best dev {100 * best:.2f}" if best is not None else ""))
     return fitted
+
+
+def _check_room(target: Path) -> None:
+    """Check before anything is trained that a model can be saved.
+
+    Raises:
+        InputError: the folder has no name, or something else is there.
+    """
+    if not target.name:
+        message = "--out: expected the name of a new folder"
+        raise InputError(message, file=target, key="--out")
+    if is_there(target) and not (target.is_dir() and not any(target.iterdir())):
+        message = f"--out {target}: is no empty folder"
+        raise InputError(message, key="--out", remedy="name another folder")
 
 
 def loss(

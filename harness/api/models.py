@@ -98,6 +98,8 @@ def evaluate(
     from harness.machine.environment import pick_devices
     from harness.tasks.vectors import Origin
 
+    _check_count("batch_size", batch_size)
+    _check_count("max_length", max_length)
     if isinstance(model, type) and issubclass(model, Method):
         own = {"pooling": pooling, "max_length": max_length}
         given = {key: value for key, value in own.items() if value is not None}
@@ -254,6 +256,14 @@ def resolve_suites(suites: Any, source: str) -> list[Any]:
 
     several = isinstance(suites, Sequence) and not isinstance(suites, str)
     return resolve_tasks(suites if several else [suites], source=source)
+
+
+def _check_count(key: str, count: int | None) -> None:
+    """Raises:
+    InputError: a number of sentences or tokens is none.
+    """
+    if count is not None and count < 1:
+        raise InputError(f"{count}: expected a whole number of 1 or more", key=key)
 
 
 def _fit_untrained(model: type[Method], options: Mapping[str, Any]) -> Method:

@@ -20,6 +20,7 @@ from harness.config import first_fault
 from harness.errors import InputError
 from harness.files.hashing import sha256_of
 from harness.files.imports import import_path
+from harness.files.links import real_path
 from harness.files.model_names import is_file
 from harness.files.printable import join_some, one_line
 from harness.files.reading import is_there, read_json, read_text, read_toml
@@ -272,7 +273,7 @@ def _located(value: Any, key: str, folder: Path, archive: str) -> Any:
 
 def _path_in(name: str, folder: Path, archive: str) -> str:
     path = folder / name
-    if not path.resolve().is_relative_to(folder.resolve()) and not path.is_symlink():
+    if not real_path(path).is_relative_to(real_path(folder)) and not path.is_symlink():
         message = f'its experiment names the file "{name}", which is not in it'
         raise InputError(message, file=archive)
     return str(path)

@@ -19,8 +19,8 @@ from harness.commands.options import JSON, Commands, add_command
 from harness.commands.terminal import print_columns
 from harness.config import Config, nearest
 from harness.errors import InputError
+from harness.files.exits import ENDS
 from harness.files.printable import first_line, tell_json, tell_lines
-from harness.machine.exits import ENDS
 from harness.recipes import Recipe, Recipes
 from harness.registry import Group
 

@@ -138,7 +138,7 @@ def parse_seeds(text: str) -> int | list[int]:
         return int(text)
     try:
         value = tomllib.loads(f"v = [{text.strip('[]')}]")["v"]
-    except tomllib.TOMLDecodeError:
+    except ValueError:  # no TOML, or a number of thousands of digits
         value = []
     if not value or not all(type(one) is int for one in value):
         raise argparse.ArgumentTypeError(f'expected a number of seeds, or a list, not "{text}"')

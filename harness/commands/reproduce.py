@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import shlex
 import zipfile
@@ -15,7 +14,7 @@ from harness.commands.options import Commands, Parser
 from harness.config import nearest
 from harness.errors import InputError, RunError
 from harness.files.printable import join_some, one_line, tell, visible
-from harness.files.reading import is_there, read_text
+from harness.files.reading import is_ordinary, is_there, parse_json, read_text
 from harness.results.comparison import ComparisonFile
 
 # a report may come from anyone: nothing else is run
@@ -25,7 +24,8 @@ _COMMANDS = (
 )
 _MOST = 10  # differences that are printed
 _DAMAGED = (
-    "not the data of a report, or damaged; build the report again with `harness report build`"
+    "not the data of a report, or damaged; build the report again with `harness report build`, "
+    "or name an archive of `harness pack`"
 )
 
 
@@ -76,7 +76,7 @@ def register(subparsers: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Exit code 0; with `--run`, 1 if the new number differs as shown."""
-    if is_there(Path(args.cell)) and zipfile.is_zipfile(args.cell):
+    if is_ordinary(Path(args.cell)) and zipfile.is_zipfile(args.cell):
         if args.workdir is None:
             return _show_archive(args)
         return _repeat_archive(args)
@@ -176,7 +176,7 @@ def split_name(text: str) -> tuple[Path, str | None]:
         InputError: no part before a "#" is an existing path.
     """
     for end in [len(text), *(mark.start() for mark in re.finditer("#", text))]:
-        if Path(text[:end]).exists():
+        if is_there(Path(text[:end])):
             return Path(text[:end]), text[end + 1 :] or None
     raise InputError(
         f"{one_line(text)}: no such report",
@@ -201,7 +201,7 @@ def read_report(path: Path) -> dict[str, Any]:
         inside = re.search(
             r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL
         )
-        data = json.loads(inside[1] if inside and file.suffix != ".json" else text)
+        data = parse_json(inside[1] if inside and file.suffix != ".json" else text)
         if not isinstance(data["tables"], dict) or not data["runs"]:
             raise TypeError
     except (InputError, ValueError, KeyError, TypeError, RecursionError):

@@ -55,17 +55,19 @@ class Endpoint(OutsideModel):
         self.base_url, _, self.model = name.partition("#")
         self.name = name
         self.version = version
-        parts = urlsplit(self.base_url)
+        try:
+            parts = urlsplit(self.base_url)
+            is_address = bool(parts.hostname) and parts.port != 0
+        except ValueError:  # brackets that are not closed, a port that is no number
+            raise self._no_address() from None
         if parts.username or parts.password or parts.query:
             raise InputError(
                 "an address with credentials or parameters would be written into records",
                 key="model",
                 remedy=f"give the key in the variable {KEY} of the environment",
             )
-        if not parts.hostname or not self.model:
-            raise InputError(
-                f'expected an address as http://HOST:PORT/v1#NAME, not "{name}"', key="model"
-            )
+        if not is_address or not self.model:
+            raise self._no_address()
         if importlib.util.find_spec("openai") is None:
             raise InputError(
                 f'"{name}" needs the package openai',
@@ -74,6 +76,10 @@ class Endpoint(OutsideModel):
             )
         self._client: openai.OpenAI | None = None
         self._stored: StoredVectors | dict[str, Array] | None = None
+
+    def _no_address(self) -> InputError:
+        said = f'expected an address as http://HOST:PORT/v1#NAME, not "{self.name}"'
+        return InputError(said, key="model")
 
     @property
     def identity(self) -> str:

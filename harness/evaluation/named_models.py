@@ -19,7 +19,7 @@ from harness.evaluation.endpoints import Endpoint
 from harness.evaluation.mteb_models import MtebModel
 from harness.evaluation.outside_models import FileVectors, ModuleFunction, OutsideModel
 from harness.files.model_names import ENDPOINTS, MTEB, is_file, is_function
-from harness.files.reading import expand_user
+from harness.files.reading import expand_user, require_ordinary
 
 
 def open_outside(
@@ -61,8 +61,7 @@ def _open_file(file: Path) -> FileVectors:
     Raises:
         InputError: as `FileVectors`.
     """
-    if not file.is_file():
-        raise InputError("no such file", file=file)
+    require_ordinary(file)
     state = file.stat()
     return _read_once(file, state.st_mtime_ns, state.st_size)
 

@@ -17,6 +17,7 @@ import numpy as np
 from harness.encoder.sentences import clean
 from harness.errors import HarnessError, InputError, RunError
 from harness.files.code import digest_of, find_sources
+from harness.files.exits import refuse_exits
 from harness.files.hashing import sha256_of
 from harness.files.imports import import_path
 from harness.files.printable import first_line
@@ -89,7 +90,8 @@ class OutsideModel(ABC):
             return np.empty((0, 0), np.float32)
         made = self.vectors_of(texts, device)
         try:
-            vectors = np.asarray(as_array(made), dtype=np.float32)
+            with np.errstate(over="ignore"):  # infinite values are reported where they are scored
+                vectors = np.asarray(as_array(made), dtype=np.float32)
         except (TypeError, ValueError) as error:
             fault = f"{type(made).__name__}, no array of numbers ({first_line(error):.100})"
             raise InputError(f'"{self.name}" gave a {fault}', key="model") from error
@@ -198,12 +200,18 @@ class FileVectors(OutsideModel):
         return self.vectors[[self.rows[self._key(text)] for text in texts]]
 
 
+def _real(file: Path, vectors: np.ndarray) -> np.ndarray:
+    if np.iscomplexobj(vectors):
+        raise InputError("vectors are complex; expected real numbers", file=file, key="vector")
+    return np.asarray(vectors, np.float32)
+
+
 def _read(file: Path) -> tuple[list[str], np.ndarray, bool]:
     """Return texts or their hashes, the vectors, and whether they are hashes."""
     if file.suffix == ".npz":
         with np.load(file, allow_pickle=False) as arrays:
             column = _column_of_texts(file, list(arrays))
-            vectors = np.asarray(arrays["vector"], np.float32)
+            vectors = _real(file, arrays["vector"])
             return _texts_of(file, column, arrays[column].tolist()), vectors, column != "text"
     import pandas as pd
 
@@ -279,10 +287,11 @@ class ModuleFunction(OutsideModel):
             RunError: it fails, with the line of its code.
         """
         try:
-            return self.function(list(texts))
-        except HarnessError:
+            with refuse_exits():
+                return self.function(list(texts))
+        except (HarnessError, KeyboardInterrupt):
             raise
-        except Exception as error:  # of the user's own code
+        except BaseException as error:  # of the user's own code, which may also exit
             said = f"{type(error).__name__}: {first_line(error):.200}"
             frame = traceback.extract_tb(error.__traceback__)[-1]
             place = f"{frame.filename}, line {frame.lineno}: {frame.line}"

@@ -15,8 +15,8 @@ import numpy as np
 from harness.errors import HarnessError, InputError, RunError, StopRequested
 from harness.evaluation.outside_models import OutsideModel
 from harness.files.atomic import storage_fault
+from harness.files.exits import ENDS
 from harness.files.printable import first_line
-from harness.machine.exits import ENDS
 from harness.method import Method
 from harness.results.code import task_code
 from harness.results.record import Score, missing

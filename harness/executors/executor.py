@@ -16,9 +16,9 @@ from pydantic import field_validator
 from harness import registry
 from harness.config import Config, option
 from harness.errors import InputError
+from harness.files.exits import calling
 from harness.files.model_names import OBJECT
 from harness.machine.environment import usable_cores
-from harness.machine.exits import calling
 
 # of the libraries that compute in a worker
 THREADS = (

@@ -14,6 +14,7 @@ from typing import Any
 
 from harness.errors import InputError, RunError, StopRequested
 from harness.executors.executor import LEAVE, TICK, Executor, JobResult, use_threads
+from harness.files.links import real_path
 
 _RULE = "-" * 22  # above and below a traceback in an error of submitit
 _ARRAY = 1000  # jobs of an array: SLURM refuses more, unless its administrator has allowed it
@@ -83,7 +84,7 @@ class Slurm(Executor):
         Raises:
             InputError: SLURM is not here, or an option is wrong.
         """
-        folder = self.workdir.resolve() / "slurm" / "%j"
+        folder = real_path(self.workdir) / "slurm" / "%j"
         try:
             executor = submitit.AutoExecutor(
                 folder, cluster=self.cluster, slurm_max_num_timeout=self.settings.retries

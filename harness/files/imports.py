@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import InputError
+from harness.files.exits import ENDS, refuse_exits
 from harness.files.printable import first_line
 
 
@@ -41,10 +42,11 @@ def import_path(path: str, *, key: str) -> Any:
     if added:
         sys.path.append(folder)
     try:
-        found: Any = importlib.import_module(module)
+        with refuse_exits():
+            found: Any = importlib.import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
-    except (Exception, SystemExit) as error:  # whatever a module does when it is imported
+    except ENDS as error:  # whatever a module does when it is imported
         said = f"{type(error).__name__}: {first_line(error):.200}"
         raise InputError(f'"{path}" cannot be imported: {said}', key=key) from error
     finally:

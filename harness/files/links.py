@@ -48,14 +48,23 @@ def refuse_links_below(folder: Path, root: Path | None = None) -> None:
         refuse_link(path, folder if root is None else root)
 
 
+def real_path(path: Path) -> Path:
+    """Return the whole path once links are followed; a link to itself stays as it is.
+
+    `Path.resolve` raises a RuntimeError for such a link.
+    """
+    return Path(os.path.realpath(path))
+
+
 def is_inside(path: Path, folder: Path) -> bool:
     """True if what a path names lies below a folder once links are followed, or is nothing: a link
     to itself leads nowhere.
     """
     try:
-        return path.resolve().is_relative_to(folder.resolve())
+        path.resolve()
     except (OSError, RuntimeError):
         return True
+    return real_path(path).is_relative_to(real_path(folder))
 
 
 def refuse_link(path: Path, root: Path) -> None:

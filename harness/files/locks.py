@@ -92,6 +92,11 @@ def work_lock(workdir: Path, prefix: str = "", what: str = "") -> Iterator[None]
         holder = json.dumps({"pid": os.getpid(), "host": socket.gethostname()})
         write_atomic(holder_file, holder, durable=False)  # a link there is replaced, not followed
     except Timeout:
+        if not Path(lock.lock_file).exists():  # none can be made there, as in /proc
+            raise InputError(
+                f"work directory {workdir} cannot be used: it cannot be written",
+                remedy="name another directory with --workdir",
+            ) from None
         raise InputError(
             f"{what or f'work directory {workdir}'} is in use by {_holder(holder_file)}",
             remedy="wait for it to end, or name another directory with --workdir",

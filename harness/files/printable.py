@@ -211,6 +211,18 @@ def tell(line: str = "") -> None:
     print(encodable(safe_line(line), sys.stdout), flush=True)
 
 
+def shorten(text: str, most: int = 2000) -> str:
+    """Return a text of at most `most` characters: of a longer one, its beginning and its end.
+
+    >>> shorten("a" * 50 + "b" * 50, 21)
+    'aaaaaaaa ... bbbbbbbb'
+    """
+    if len(text) <= most:
+        return text
+    half = (most - 5) // 2
+    return f"{text[:half]} ... {text[-half:]}"
+
+
 def tell_error(line: str) -> None:
     """Write a line on standard error; see `safe_line`."""
     print(encodable(safe_line(line), sys.stderr), file=sys.stderr, flush=True)

@@ -6,6 +6,7 @@ line: experiment files that the program makes are read and edited by people.
 from __future__ import annotations
 
 import json
+import re
 import stat
 import tomllib
 from collections.abc import Mapping
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 
 LARGEST = 1 << 30  # bytes of a file that is read whole
+MOST_DIGITS = 300  # of a whole number: a larger one is beyond all floats, and ends arithmetic
+DEEPEST = 1000  # tables within each other: tomllib's time grows with the square of a dotted key
 
 
 def require_ordinary(path: Path) -> None:
@@ -36,6 +39,15 @@ def require_ordinary(path: Path) -> None:
         raise InputError(
             "is no ordinary file but a folder, pipe or device", file=path, remedy="name a file"
         )
+
+
+def is_ordinary(path: Path) -> bool:
+    """Is a file of that name there, and no folder, pipe or device?"""
+    try:
+        require_ordinary(path)
+    except InputError:
+        return False
+    return True
 
 
 def expand_user(path: str | Path) -> Path:
@@ -103,14 +115,56 @@ def read_toml(path: Path) -> dict[str, Any]:
     """Raises:
     InputError: as `read_text`, or not TOML.
     """
+    text = read_text(path)
+    too_deep = "not a TOML file: its lists or tables are nested too deeply"
+    for number, line in enumerate(text.split("\n"), 1):
+        if _deepest_key(line) > DEEPEST:
+            raise InputError(too_deep, file=path, line=number)
     try:
-        return tomllib.loads(read_text(path))
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"not a TOML file: {error}", file=path) from None
+    except ValueError:  # of int()
+        raise InputError("not a TOML file: a number has thousands of digits", file=path) from None
     except RecursionError:
-        raise InputError(
-            "not a TOML file: its lists or tables are nested too deeply", file=path
-        ) from None
+        raise InputError(too_deep, file=path) from None
+
+
+def _deepest_key(line: str) -> int:
+    """Return how many dots the longest dotted key of a line of TOML has."""
+    if line.count(".") <= DEEPEST:
+        return 0
+    is_header = line.lstrip().startswith("[")
+    before_signs = line.split("=") if is_header else line.split("=")[:-1]
+    return max((part.rpartition(",")[2].count(".") for part in before_signs), default=0)
+
+
+def parse_json(text: str) -> Any:
+    """Return what a text of JSON holds, in which every whole number is one of a float's range.
+
+    Raises:
+        ValueError: not JSON, or with a larger number.
+        RecursionError: nested too deeply.
+    """
+    check_numbers(text)
+    return json.loads(text)
+
+
+def check_numbers(text: str) -> None:
+    """Check that every whole number in a text of JSON is one of a float's range.
+
+    Raises:
+        ValueError: one is larger, or the text is not JSON.
+        RecursionError: nested too deeply.
+    """
+    if re.search(rf"\d{{{MOST_DIGITS}}}", text):  # perhaps within a text
+        json.loads(text, parse_int=_parse_whole_number)
+
+
+def _parse_whole_number(digits: str) -> int:
+    if len(digits) >= MOST_DIGITS:
+        raise ValueError(f"a number has {len(digits):,} digits")
+    return int(digits)
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import json
 import math
 import re
 import unicodedata
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import InputError
 from harness.files.printable import first_line
-from harness.files.reading import require_ordinary
+from harness.files.reading import parse_json, require_ordinary
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -372,7 +371,7 @@ def _read_jsonl(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
             continue
         place = f"{path}, line {number}"
         try:
-            row = json.loads(line)
+            row = parse_json(line)
         except (ValueError, RecursionError) as error:
             raise InputError(f"not JSON ({first_line(error)})", file=place) from None
         if not isinstance(row, dict):

@@ -249,7 +249,7 @@ def pick_device(name: str) -> str:
             return "mps"
         return "cpu"
     try:
-        torch.empty(1, device=name)
+        torch.zeros(1, device=name).cpu()  # which "meta" cannot
     except (RuntimeError, AssertionError) as error:
         raise InputError(
             f'device "{name}" is not available: {str(error).splitlines()[0]}', key="device"

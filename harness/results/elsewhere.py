@@ -50,7 +50,8 @@ def open_workdir(place: Path) -> Iterator[Path]:
     from harness.sources.remote.cache_folder import unpack_once
 
     with TemporaryDirectory(prefix="harness-records-") as folder:
-        unpacked = unpack_once(place, Path(folder))
+        remedy = "name a work directory, or an archive of `harness pack`"
+        unpacked = unpack_once(place, Path(folder), remedy=remedy)
         if not (unpacked / "runs").is_dir():
             raise InputError(
                 "an archive without runs/; expected one of a work directory", file=place

@@ -5,13 +5,13 @@ nothing else.
 from __future__ import annotations
 
 import hashlib
-import math
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
 from harness.errors import InputError
+from harness.files.reading import check_numbers
 from harness.results.spec import RunSpec
 
 SCHEMA = 1
@@ -79,7 +79,7 @@ def missing(error: Exception, *, was_read: bool) -> Missing:
 
 def is_amount(value: float) -> bool:
     """True if a number may be a cost: seconds, bytes, joules, a count."""
-    return math.isfinite(value) and abs(value) < _LARGEST_COST
+    return abs(value) < _LARGEST_COST
 
 
 class Record(BaseModel):
@@ -172,6 +172,7 @@ class Record(BaseModel):
         Raises:
             ValueError: it is damaged, or was changed since it was written.
         """
+        check_numbers(text)
         record = cls.model_validate_json(text)
         content = text.rstrip("\n").replace(_DIGEST % record.digest, _DIGEST % "", 1)
         if record.digest and hashlib.sha256(content.encode()).hexdigest() != record.digest:

@@ -34,7 +34,7 @@ from harness.files.hashing import sha256_of
 from harness.files.links import is_inside, refuse_link, refuse_links, refuse_links_below
 from harness.files.locks import LOCK_FILE, try_run_lock
 from harness.files.printable import first_line, name_fault
-from harness.files.reading import read_json, read_lines, read_text, require_ordinary
+from harness.files.reading import parse_json, read_json, read_lines, read_text, require_ordinary
 from harness.results.comparison import ComparisonFile
 from harness.results.model_card import is_card
 from harness.results.record import Record
@@ -260,7 +260,7 @@ class RunFolder:
         if not self.curves_file.exists():
             return []
         try:
-            lines = [json.loads(line) for line in read_lines(self.curves_file) if line]
+            lines = [parse_json(line) for line in read_lines(self.curves_file) if line]
             whole = all(
                 isinstance(line["step"], int) and isinstance(line["kind"], str) for line in lines
             )

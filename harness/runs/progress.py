@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import signal
 import socket
@@ -335,6 +334,7 @@ def _read_states(workdir: Path) -> list[dict[str, Any]]:
     return states
 
 
+_LARGEST = 1e12  # of a number that is shown: seconds since 1970, steps
 _TEXTS = ("name", "title", "kind", "phase", "reason", "host", "executor")
 _NUMBERS = ("pid", "workers", "started", "updated")
 _FURTHER = ("remaining_seconds", "alive", "stop_requested")  # absent where they are not known
@@ -366,7 +366,7 @@ def _is_sound_run(run: Any) -> bool:
 def _is_number(value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return math.isfinite(value)
+    return abs(value) < _LARGEST
 
 
 def _is_running(state: dict[str, Any]) -> bool:

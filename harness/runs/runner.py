@@ -16,8 +16,9 @@ from typing import Protocol
 from harness.errors import HarnessError, RunError, StopRequested, TrainingStopped
 from harness.executors.executor import LEAVE, TICK, Executor, JobResult
 from harness.files.atomic import write_atomic
+from harness.files.exits import calling
+from harness.files.links import real_path
 from harness.files.reading import read_text
-from harness.machine.exits import calling
 from harness.results.record import Record
 from harness.results.store import RunFolder
 from harness.runs.execute import execute, find_finished, record_failure
@@ -66,7 +67,7 @@ class Runner:
         self.proposer = proposer
         function: Callable[[Job], Record | None] = self._run_here
         if self.executor.parallel:
-            function = partial(run_job, workdir=self.workdir.resolve())
+            function = partial(run_job, workdir=real_path(self.workdir))
         with self.progress:
             self._room = self._ask_room()
             self._fill()

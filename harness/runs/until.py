@@ -20,6 +20,7 @@ from harness.results.comparison import ComparisonFile, ListedAnalysis, SeedsAdde
 from harness.runs.experiment import Experiment
 from harness.runs.plan import Plan
 from harness.runs.rows import Row
+from harness.seeds import MOST_SEEDS
 
 FIRST = 3  # seeds at the first analysis: two say next to nothing about their spread
 
@@ -78,11 +79,14 @@ def check_until(until: Until, experiment: Experiment) -> None:
         raise InputError(
             "--until: adds seeds that all rows share; this file has blocks", key="--until"
         )
-    if until.equivalence < 0:
+    if not 0 <= until.equivalence <= 100:
         raise InputError(
-            f"--equivalence {until.equivalence:g}: expected a number of points, 0 or more",
+            f"--equivalence {until.equivalence:g}: expected a number of points from 0 to 100",
             key="--equivalence",
         )
+    if until.most > MOST_SEEDS:
+        message = f"--max-seeds {until.most}: expected at most {MOST_SEEDS:,}"
+        raise InputError(message, key="--max-seeds")
     if until.most < first:
         raise InputError(
             f"--max-seeds {until.most}: the first analysis takes {first}", key="--max-seeds"

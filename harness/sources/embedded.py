@@ -83,7 +83,7 @@ def resolve_model(name: str) -> str:
         raise InputError(
             f'base model "{name}": is a file',
             file=name,
-            remedy="give the folder that holds config.json and the weights",
+            remedy="give the folder that holds config.json and the weights; vectors are .npz or .parquet",
         )
     if not name.strip() or name.startswith(("/", ".", "~")) or name.count("/") > 1 or "\\" in name:
         raise InputError(

@@ -24,6 +24,7 @@ from pydantic import field_validator
 from harness.config import option
 from harness.errors import HarnessError, InputError, NotFitted, RunError, StopRequested
 from harness.files.hashing import sha256_of
+from harness.files.links import real_path
 from harness.method import (
     POOLING_HELP,
     FitContext,
@@ -152,7 +153,7 @@ class Command(Method):
         return {"files": hashlib.sha256("\n".join(lines).encode()).hexdigest()}
 
     def _folder(self) -> Path:
-        folder = Path(self.config.folder).resolve()
+        folder = real_path(Path(self.config.folder))
         if not folder.is_dir():
             raise InputError(f"{folder} is no folder", key="folder")
         return folder

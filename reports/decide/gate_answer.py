@@ -13,7 +13,7 @@ from harness.errors import InputError
 from harness.files.links import refuse_link
 from harness.files.locks import work_lock
 from harness.files.printable import one_line
-from harness.files.reading import is_there, read_lines
+from harness.files.reading import is_there, parse_json, read_lines
 from harness.machine import environment
 from harness.results.answer import Answer
 from reports.decide.question import comparison_of, question_of, two_rows_of
@@ -382,7 +382,14 @@ def _read_history(file: Path) -> list[GateEntry]:
             continue
         try:
             place, entry = _parse(line, found)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (
+            ArithmeticError,
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+        ) as error:
             raise InputError(
                 f"not a proposal ({one_line(_describe_fault(error))})",
                 file=file,
@@ -411,9 +418,10 @@ def _parse(line: str, before: list[GateEntry]) -> tuple[int, GateEntry]:
     of the same labels, and its most seeds follow from the share of the level at its first look.
 
     Raises:
-        ValueError, KeyError, TypeError, AttributeError, RecursionError: it is no proposal.
+        ValueError, OverflowError, KeyError, IndexError, TypeError, AttributeError, RecursionError: it
+            is no proposal.
     """
-    tree = json.loads(line)
+    tree = parse_json(line)
     about = {key: str(tree[key]) for key in ("baseline", "candidate", "on")}
     if _MARGIN in tree:
         about[_MARGIN] = str(tree[_MARGIN])

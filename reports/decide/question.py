@@ -10,6 +10,7 @@ from pathlib import Path
 from harness.config import nearest
 from harness.errors import InputError
 from harness.files.printable import one_line
+from harness.files.reading import is_there, require_ordinary
 from harness.results.store import DESIGN, comparison_files
 from reports.load import RecordedResults, comparisons, read_comparison
 from reports.results import AnyRow, base_name
@@ -36,6 +37,9 @@ def comparison_of(
     else:
         workdir = found.workdir
         name = found.name
+    if is_there(workdir) and not workdir.is_dir():
+        require_ordinary(workdir)
+        raise InputError("is a file; expected a work directory", file=workdir)
     if not workdir.is_dir():
         raise InputError(
             "no such file or folder; expected a work directory, or a file of scores", file=workdir

@@ -83,9 +83,10 @@ def verdict(
     """
     if bool(a) != bool(b):
         raise InputError("verdict: name two rows, or none for all pairs", key="verdict")
-    if equivalence < 0:
+    if not 0 <= equivalence <= 100:
         raise InputError(
-            f"--equivalence {equivalence:g}: a number of points, 0 or more", key="--equivalence"
+            f"--equivalence {equivalence:g}: expected a number of points from 0 to 100",
+            key="--equivalence",
         )
     left_out = ""
     if is_score_table(found):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import lzma
 import math
 import struct
@@ -15,7 +14,7 @@ from typing import Any
 
 from harness.errors import InputError
 from harness.files.printable import first_line, join_some
-from harness.files.reading import read_json, require_ordinary
+from harness.files.reading import parse_json, read_json, require_ordinary
 from harness.files.tables import LARGEST, clean
 
 Line = dict[str, Any]
@@ -348,7 +347,7 @@ def _read_lm_eval(file: Path) -> Iterator[Line]:
 def _read_sample(file: Path, number: int, line: str) -> dict[str, Any]:
     """Return a sample of lm-evaluation-harness, with its score under "score"."""
     try:
-        sample = json.loads(line)
+        sample = parse_json(line)
         named = [name for name in ("acc", "exact_match", "acc_norm") if name in sample]
         metric = (sample.get("metrics") or named)[0]
         score = float(sample[metric])
@@ -378,10 +377,10 @@ def _read_inspect(file: Path) -> Iterator[Line]:
     try:
         with zipfile.ZipFile(file) as archive:
             _check_sizes(file, archive)
-            header = json.loads(archive.read("header.json"))
+            header = parse_json(archive.read("header.json").decode())
             for name in archive.namelist():
                 if name.startswith("samples/") and name.endswith(".json"):
-                    sample = json.loads(archive.read(name))
+                    sample = parse_json(archive.read(name).decode())
                     yield from _inspect_lines(file, _header_of(file, header), [sample])
     except (
         OSError,

@@ -7,6 +7,7 @@ what the lines of a task must have in common, in `reports.read.score_contract`.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -31,6 +32,7 @@ from reports.read.score_logs import (
 if TYPE_CHECKING:
     import pandas as pd
 
+_MOST_FILES = 300_000  # below a folder of scores: mteb's results of all models have fewer
 Source: TypeAlias = "str | Path | pd.DataFrame | Sequence[str | Path | pd.DataFrame]"
 
 COLUMNS = {
@@ -120,12 +122,28 @@ def _tell_sources_apart(parts: Sequence[pd.DataFrame], sources: Sequence[Any]) -
             part.loc[part["row"] == name, "row"] = full_name
 
 
+def _files_below(folder: Path) -> list[Path]:
+    """Return what is no folder below a folder, sorted; folders that cannot be listed are left out.
+
+    Raises:
+        InputError: there is so much that it can be no folder of scores.
+    """
+    found: list[Path] = []
+    for place, _, names in os.walk(folder):
+        found += [Path(place, name) for name in names]
+        if len(found) > _MOST_FILES:
+            message = f"holds more than {_MOST_FILES:,} files"
+            raise InputError(message, file=folder, remedy="name the folder of the scores alone")
+    return sorted(found)
+
+
 def holds_results(folder: Path) -> bool:
     """True if a folder has files of scores, by their names or columns."""
-    for file in sorted(folder.rglob("*")):
-        if reader_of(file) is not None or (is_table(file) and _is_score_table(file)):
-            return True
-    return False
+    return any(map(_may_hold_scores, _files_below(folder)))
+
+
+def _may_hold_scores(file: Path) -> bool:
+    return reader_of(file) is not None or (is_table(file) and _is_score_table(file))
 
 
 def _read_source(source: str | Path | pd.DataFrame, notes: list[str]) -> pd.DataFrame:
@@ -153,7 +171,9 @@ def _read_folder(folder: Path, notes: list[str]) -> pd.DataFrame:
 
     parts = []
     lines: list[Line] = []
-    for file in sorted(file for file in folder.rglob("*") if file.is_file()):
+    for file in _files_below(folder):
+        if not file.is_file():
+            continue
         if file.name == _HISTORY:
             continue
         if reader_of(file) is not None:

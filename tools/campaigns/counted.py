@@ -1,6 +1,6 @@
 """Counts of attacks: how many cases a campaign tried, and how many failed.
 
-A campaign that ran to its end saves its counts in `results/attacks.csv`, of which `python -m
+A campaign that ran to its end saves its counts in `attacks.csv`, of which `python -m
 docs.make` writes a table of [docs/robustness.md](../../docs/robustness.md).
 """
 
@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-FILE = Path(__file__).with_name("results") / "attacks.csv"
+FILE = Path(__file__).with_name("attacks.csv")
 T = TypeVar("T")
 
 

@@ -59,7 +59,7 @@ learning_rate = 3e-5
 [rehearsal]
 base_model = "embedded:mini-bert"
 max_steps = 2
-seeds = [1]
+seeds = 1
 limit = 64
 sentences = 2000
 

@@ -324,7 +324,8 @@ def files_of_a_work_directory(folder: Path, room: Path) -> Iterator[Finding]:
         for kind in ("pipe", "zeros", "folder", "garbage", "nested"):
             workdir = _copy(made, room, f"{place} {kind}")
             _replace(workdir / place, kind)
-            gate = ["gate", "simcse", "cls", "--workdir", str(workdir)]
+            rows = ["--baseline", "cls", "--candidate", "simcse"]
+            gate = ["gate", *rows, "--workdir", str(workdir)]
             commands = [gate] if place == "gate.jsonl" else []
             commands += [
                 ["status", "--workdir", str(workdir)],
@@ -333,7 +334,7 @@ def files_of_a_work_directory(folder: Path, room: Path) -> Iterator[Finding]:
                 ["compare", str(file), "--workdir", str(workdir), "--quiet", "--format", "md"],
             ]
             endings = [forked.run(command, seconds=SECONDS) for command in commands]
-            faults = [fault for one in endings if (fault := one.fault((0, 1, 2)))]
+            faults = [fault for one in endings if (fault := one.fault((0, 1, 2, 3)))]
             codes = [one.code for one in endings]
             name = f"{kind} in place of {place.replace(run, 'ID')}"
             yield Finding(

@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from harness.errors import InputError
 from harness.files.printable import first_line, tell_error
-from harness.files.reading import require_ordinary
+from harness.files.reading import parse_json, require_ordinary
 from harness.files.tables import separated_rows
 from harness.sources.corpus.catalogue import Location
 from harness.sources.remote.hub import dataset_errors, quiet_datasets
@@ -238,7 +238,7 @@ def _json_rows(path: Path, lines: Iterable[tuple[int, str]]) -> Rows:
             continue
         where = f"{path}, line {number}"
         try:
-            row = json.loads(line)
+            row = parse_json(line)
         except (ValueError, RecursionError) as error:
             raise InputError(f"not JSON ({error})", file=where) from None
         if not isinstance(row, dict):

@@ -106,9 +106,14 @@ def make_once(
     return folder
 
 
-def unpack_once(archive: Path, into: Path) -> Path:
+def unpack_once(
+    archive: Path, into: Path, *, remedy: str = "delete it to have it downloaded again"
+) -> Path:
     """The folder `into`/<sha256 of the archive> with the archive's files; unpacked unless it is
     there already.
+
+    Args:
+        remedy: of an archive that is damaged; the default is that of a download.
 
     Raises:
         InputError: damaged or truncated archive, a member that is a device or would land outside of
@@ -124,11 +129,8 @@ def unpack_once(archive: Path, into: Path) -> Path:
                 check = SizeLimit(archive)
                 tar.extractall(folder, filter=lambda one, to: _readable(check.count(one), to))  # noqa: S202 - the filter keeps it inside
         except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
-            raise InputError(
-                f"cannot be unpacked ({first_line(error)})",
-                file=archive,
-                remedy="delete it to have it downloaded again",
-            ) from None
+            why = first_line(error).rstrip(":")
+            raise InputError(f"cannot be unpacked ({why})", file=archive, remedy=remedy) from None
 
     return make_once(into / sha256_of(archive), f"the files of {archive.name}", unpack)
 

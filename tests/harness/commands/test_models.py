@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+import harness
 from harness.cli import main
+from harness.errors import InputError
+from tests.support.errors import raises_input_error
 
 
 def test_scores_of_cut_vectors_have_the_unit_of_the_whole_ones(
@@ -21,3 +27,50 @@ def test_scores_of_cut_vectors_have_the_unit_of_the_whole_ones(
     printed = {words[2]: words[3] for words in shown}
     assert printed == {one["metric"]: f"{100 * one['value']:.2f}" for one in scores}
     assert "spearman_first_128" in printed
+
+
+@pytest.mark.parametrize(
+    ("options", "key"),
+    [
+        ({"batch_size": 0}, "batch_size"),
+        ({"batch_size": -1}, "batch_size"),
+        ({"max_length": 0}, "max_length"),
+        ({"max_length": -5}, "max_length"),
+        ({"device": "meta"}, "device"),
+        ({"device": ""}, "device"),
+    ],
+)
+def test_a_setting_that_is_none_is_refused_and_not_replaced(
+    options: dict[str, Any], key: str
+) -> None:
+    with raises_input_error(key=key):
+        harness.evaluate("embedded:mini-bert", "Embedded-STS-contrast", **options)
+
+
+@pytest.mark.parametrize("kind", ["file", "pipe", "full", "device", "no name"])
+def test_where_no_model_can_be_saved_nothing_is_trained(tmp_path: Path, kind: str) -> None:
+    place = tmp_path / "model"
+    if kind == "file":
+        place.write_text("mine")
+    elif kind == "pipe":
+        os.mkfifo(place)
+    elif kind == "full":
+        place.mkdir()
+        (place / "mine.txt").write_text("mine")
+    elif kind == "device":
+        place = Path("/dev/null")
+    else:
+        place = Path()
+    with raises_input_error(key="--out"):
+        harness.train("simcse", preset="mini", corpus=["a b", "c d"], max_steps=1, out=place)
+    assert not (tmp_path / "model.training").exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc")
+def test_a_place_where_no_lock_can_be_made_is_not_in_use(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("row,seed,score\na,1,3\na,2,4\na,3,5\nb,1,3\nb,2,4\nb,3,5\n")
+    with pytest.raises(InputError) as refused:
+        harness.gate(
+            tmp_path / "s.csv", baseline="a", candidate="b", history="/proc/self/history.jsonl"
+        )
+    assert "in use" not in str(refused.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 import socket
@@ -177,3 +178,20 @@ def test_every_measured_cell_names_runs_that_the_report_describes(tmp_path: Path
                 if "value" in cell or cell.get("state") == "collapsed":
                     assert set(cell["records"]) <= set(data["runs"])
                     assert f"{table}:{row['name']}:{column}" in cells
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("kind", ["pipe", "zeros", "long", "empty"])
+def test_what_is_neither_report_nor_archive_is_refused_at_once(tmp_path: Path, kind: str) -> None:
+    place = tmp_path / "x.zip"
+    if kind == "pipe":
+        os.mkfifo(place)
+    elif kind == "zeros":
+        place.symlink_to("/dev/zero")
+    elif kind == "long":
+        place = tmp_path / ("n" * 300)
+    else:
+        place.write_bytes(b"")
+    assert main(["reproduce", str(place)]) == 2
+    assert main(["reproduce", str(place), "--run", str(tmp_path / "new")]) == 2
+    assert not (tmp_path / "new").exists()

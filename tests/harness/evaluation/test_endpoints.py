@@ -154,6 +154,9 @@ def test_nobody_there(server: EmbeddingServer) -> None:
         "https://localhost/v1?key=secret#words",
         "http://localhost:8080/v1",
         "http:///v1#words",
+        "https://[::1#words",
+        "http://localhost:port/v1#words",
+        "http://localhost:99999999/v1#words",
     ],
 )
 def test_addresses_that_are_none(name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import pandas as pd
 import pytest
 
 import harness
+from harness.cli import main
 from harness.errors import InputError, RunError
 from harness.evaluation.outside_models import FileVectors
 from harness.tasks.catalogue import resolve_tasks
+from tests.support.errors import raises_input_error
 
 TASK = "Embedded-STS-natural"
 
@@ -87,6 +90,13 @@ def test_two_vectors_of_one_text_are_refused(tmp_path: Path) -> None:
     assert FileVectors(file).encode("a").tolist() == [1.0, 1.0]
 
 
+def test_complex_vectors_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "complex.npz"
+    np.savez(file, text=np.array(["a", "b"]), vector=np.eye(2, dtype=complex))
+    with raises_input_error(file=file, key="vector"):
+        FileVectors(file)
+
+
 def test_a_function_that_fails_is_one_line_with_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,3 +146,32 @@ def test_a_function_that_is_not_there_is_one_line() -> None:
     with pytest.raises(InputError) as error:
         harness.evaluate("no_such_module:encode", TASK)
     assert error.value.key == "model"
+
+
+@pytest.mark.parametrize(
+    "deed",
+    ["sys.exit(0)", "os._exit(0)", "raise BaseException('why')", "raise GeneratorExit"],
+)
+def test_a_function_that_exits_is_an_error(
+    deed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"exiting_{abs(hash(deed))}"
+    (tmp_path / f"{name}.py").write_text(f"import os, sys\ndef embed(texts):\n    {deed}\n")
+    (tmp_path / f"{name}_at_once.py").write_text(f"import os, sys\n{deed}\n")
+    monkeypatch.chdir(tmp_path)
+    leave = os._exit
+    assert main(["evaluate", f"{name}:embed", "--suite", TASK, "--quiet"]) == 1
+    if "BaseException" not in deed:
+        assert main(["evaluate", f"{name}_at_once:embed", "--suite", TASK, "--quiet"]) == 2
+    assert os._exit is leave
+
+
+def test_values_beyond_float32_print_no_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    (tmp_path / "hugemodel.py").write_text(
+        "import numpy as np\ndef embed(texts):\n    return np.full((len(texts), 4), 1e308)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    harness.evaluate("hugemodel:embed", TASK)
+    assert [str(one.message) for one in recwarn if issubclass(one.category, RuntimeWarning)] == []

@@ -13,7 +13,7 @@ import pytest
 
 from harness.errors import InputError, RunError, StopRequested
 from harness.evaluation.scoring import evaluate
-from harness.machine.exits import refuse_exits
+from harness.files.exits import refuse_exits
 from harness.sources import PairSet, Subset
 from harness.tasks.base import TaskResult
 from harness.tasks.sts import STSTask

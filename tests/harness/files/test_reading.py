@@ -98,3 +98,55 @@ def test_a_file_too_large_to_be_read_whole_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as refused:
         reading.read_json(tmp_path / "x")
     assert refused.value.file == str(tmp_path / "x")
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{deep} = 1",
+        "[{deep}]",
+        "[[{deep}]]",
+        'a = {{ b = "c = d", {deep} = 1 }}',
+        "a = {{ {deep} = 1 }}",
+    ],
+)
+@pytest.mark.parametrize("part", ["a.", '"a b".', "a . "])
+def test_a_dotted_key_of_very_many_tables_is_refused_at_once(
+    tmp_path: Path, line: str, part: str
+) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text("first = 1\n" + line.format(deep=part * 50_000 + "a"))
+    with raises_input_error(file=file, line=2):
+        reading.read_toml(file)
+
+
+@pytest.mark.parametrize(
+    "value", ['"' + "." * 5000 + '"', "[" + "1.5, " * 5000 + "]", "[\n" + "[0.5],\n" * 3000 + "]"]
+)
+def test_dots_of_values_are_none_of_keys(tmp_path: Path, value: str) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text(f"a.b = {value}\nc = {{ d = {value.replace(chr(10), ' ')}, e = 1.5 }}\n")
+    assert reading.read_toml(file)["c"]["e"] == 1.5
+
+
+@pytest.mark.parametrize("name", ["toml", "json"])
+def test_a_whole_number_of_thousands_of_digits_is_refused(tmp_path: Path, name: str) -> None:
+    """Python's int takes none, by a ValueError."""
+    file = tmp_path / "x"
+    sign = {"toml": "a = -{}", "json": '{{"a": [-{}]}}'}[name]
+    file.write_text(sign.format("1" * 5000))
+    with raises_input_error(file=file):
+        READERS[name](file)
+
+
+@pytest.mark.parametrize("digits", [300, 400, 5000])
+def test_a_whole_number_beyond_all_floats_is_refused(digits: int) -> None:
+    """It would end arithmetic with floats by an OverflowError."""
+    with pytest.raises(ValueError, match="digits"):
+        reading.parse_json('{"a": [-' + "1" * digits + "]}")
+    assert reading.parse_json("1" * 299) == int("1" * 299)
+
+
+def test_digits_of_a_text_are_no_number() -> None:
+    assert reading.parse_json('["' + "1" * 5000 + '", 3]') == ["1" * 5000, 3]

@@ -19,6 +19,7 @@ from harness.results.store import RunFolder, read_comparison_file, read_records
 from harness.runs import runner
 from harness.runs.against import find_other_rows
 from tests.support import small_runs
+from tests.support.errors import raises_input_error
 from tests.support.small_runs import CLS, CONTRAST, NATURAL, SIMCSE, plan_of
 from tools.shipped import pack
 
@@ -121,3 +122,14 @@ def test_a_source_that_is_no_work_directory_is_one_line(tmp_path: Path, name: st
     (tmp_path / "file.txt").write_text("no archive")
     with pytest.raises(InputError, match=name), open_workdir(tmp_path / name):
         pass
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04" + b"\0" * 50])
+def test_nobody_is_advised_to_delete_an_archive_of_their_own(
+    tmp_path: Path, content: bytes
+) -> None:
+    file = tmp_path / "mine.zip"
+    file.write_bytes(content)
+    with raises_input_error(file=file) as refused, open_workdir(file):
+        pass
+    assert "delete" not in (refused.value.remedy or "")

@@ -98,6 +98,8 @@ def test_a_stop_ends_no_other_process_of_the_recorded_number(tmp_path: Path) -> 
         {"updated": 1.0, "runs": None},
         {"pid": "x"},
         {"updated": float("nan")},
+        {"updated": 1e300},
+        {"pid": 10**400},
         {"runs": [{"label": "a"}]},
         {"runs": [3]},
         {"phase": 1},
@@ -117,7 +119,18 @@ def test_a_damaged_state_is_left_out(tmp_path: Path, change: dict[str, object]) 
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "3", '{"a": 1}', '{"a": {"updated": 1}}', "[" * 100_000]
+    "text",
+    [
+        "",
+        "1" * 400,
+        '{"a": {"updated": ' + "1" * 400 + "}}",
+        "{",
+        "[]",
+        "3",
+        '{"a": 1}',
+        '{"a": {"updated": 1}}',
+        "[" * 100_000,
+    ],
 )
 def test_a_damaged_file_shows_nothing(
     tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]

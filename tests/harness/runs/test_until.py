@@ -130,6 +130,7 @@ def test_seeds_cannot_change_after_an_analysis(decide: Any, folder: Path) -> Non
     [
         ("--max-seeds 8", "--max-seeds"),
         ("--until decided --max-seeds 2", "--max-seeds 2"),
+        (f"--until decided --max-seeds {10**30}", "--max-seeds"),
         ("--until decided --equivalence -1", "--equivalence -1"),
         ("--until decided --rehearse", "--until"),
         ("--tune 2 --set seeds=[101]", "seed 101"),

@@ -230,6 +230,10 @@ def test_a_damaged_history_is_named_with_its_line(
     [
         {"level": float("nan")},
         {"level": -1},
+        {"level": 10**400},
+        {"most": float("inf")},
+        {"proposal": float("inf")},
+        {"looks": [[float("inf"), 0.5, 0.1]]},
         {"decision": "garbage"},
         {"looks": []},
         {"looks": [[5, 0.5, float("nan")]]},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -472,3 +473,29 @@ def test_a_log_that_claims_to_be_huge_is_not_unpacked(
     file = tmp_path / "log.eval"
     file.write_bytes(packed.getvalue())
     assert "MiB" in str(refused(file))
+
+
+def test_a_folder_of_very_many_files_is_no_folder_of_scores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reports.read.score_tables._MOST_FILES", 3)
+    (tmp_path / "deep").mkdir()
+    for number in range(4):
+        (tmp_path / "deep" / f"{number}.txt").write_text("")
+    with raises_input_error(file=tmp_path):
+        read_scores(tmp_path)
+
+
+@pytest.mark.timeout(30)
+def test_a_pipe_in_place_of_scores_is_not_called_missing(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "scores.csv")
+    with raises_input_error(file=tmp_path / "scores.csv") as refused:
+        harness.verdict(tmp_path / "scores.csv")
+    assert "no such" not in refused.value.message
+
+
+@pytest.mark.parametrize("points", [-1.0, 101.0, float("nan"), float("inf")])
+def test_what_is_no_number_of_points_is_refused(tmp_path: Path, points: float) -> None:
+    (tmp_path / "s.csv").write_text("row,seed,score\na,1,3\na,2,4\na,3,5\nb,1,3\nb,2,4\nb,3,5\n")
+    with raises_input_error(key="--equivalence"):
+        harness.verdict(tmp_path / "s.csv", equivalence=points)

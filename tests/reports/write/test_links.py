@@ -10,6 +10,7 @@ import pytest
 
 from harness.cli import main
 from harness.errors import InputError
+from harness.files.links import real_path
 from harness.results.store import checked_workdir
 from reports.build import build_report
 from reports.decide.gate_answer import gate
@@ -116,3 +117,16 @@ def test_an_own_folder_with_a_link_is_refused_too(tmp_path: Path) -> None:
     with pytest.raises(InputError) as refused:
         build_report("invented", workdir, out=out, formats=["md"])
     assert refused.value.file == str(out / "figures")
+
+
+def test_a_work_directory_that_is_a_link_to_itself_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    (tmp_path / "small.toml").write_text(
+        'methods = ["pooling"]\nsuites = ["Embedded-STS-contrast"]\n'
+    )
+    for name in ("loop", "dangling"):
+        place = str(tmp_path / name)
+        assert main(["track", "sync", "--workdir", place]) == 2
+        assert main(["plan", str(tmp_path / "small.toml"), "--freeze", "--workdir", place]) == 2
+    assert real_path(tmp_path / "loop") == tmp_path / "loop"
