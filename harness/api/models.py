@@ -225,6 +225,8 @@ def sensitivity(
     from harness.evaluation.sensitivity import SensitivityRun, choose_settings
     from harness.machine.environment import pick_device
 
+    _check_count("batch_size", batch_size)
+    _check_count("max_length", max_length)
     opens: Any = model
     if isinstance(model, str):
         opens = open_outside(model) or model

@@ -128,5 +128,5 @@ def test_a_work_directory_that_is_a_link_to_itself_is_one_line(tmp_path: Path) -
     for name in ("loop", "dangling"):
         place = str(tmp_path / name)
         assert main(["track", "sync", "--workdir", place]) == 2
-        assert main(["plan", str(tmp_path / "small.toml"), "--freeze", "--workdir", place]) == 2
+        assert main(["compare", str(tmp_path / "small.toml"), "--freeze", "--workdir", place]) == 2
     assert real_path(tmp_path / "loop") == tmp_path / "loop"
