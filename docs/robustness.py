@@ -82,7 +82,7 @@ def _left(table: str) -> str:
 
 
 def attacks() -> str:
-    """Return the table of campaigns: cases tried and failed when they last ran to their end."""
+    """Return the table of campaigns: cases tried and failed in their last runs."""
     lines = []
     for count in read_counts():
         tried = f"{count.tried:,}"

@@ -235,8 +235,8 @@ def run_gate(args: argparse.Namespace) -> int:
     from reports.decide.gate_answer import MAY_BE_WORSE, NOT_WORSE, gate
     from reports.stats.online import BETTER, NOT_BETTER
 
-    options = ("baseline", "candidate", "on", "comparison", "most", "history")
-    options += ("not_worse_by", "all_tasks")
+    options = ["baseline", "candidate", "on", "comparison", "most", "history"]
+    options += ["not_worse_by", "all_tasks"]
     answer = gate(
         _scores_of(args) or args.workdir, **{name: getattr(args, name) for name in options}
     )
