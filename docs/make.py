@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import yaml
 
-from docs import measured, published, robustness
+from docs import measured, published, robustness, validation
 from harness import registry
 from harness.config import Config
 from harness.executors.executor import ExecutorSettings
@@ -174,6 +174,7 @@ MADE: dict[str, Callable[[], str]] = {
     "study": lambda: keys(Study, without=Conditions.model_fields.keys() - {"dev"}),
     "published-totals": published_totals,
     **measured.MADE,
+    **validation.MADE,
     **robustness.MADE,
 }
 

@@ -47,6 +47,7 @@ CONTENTS = {
         "concepts",
         "fairness",
         "statistics",
+        "validation",
         "contamination",
         "executors",
         "clusters",
