@@ -601,12 +601,13 @@ def require_corpus(method: Method, given: TrainingText | None) -> Corpus:
     from harness.sources import corpus_of
 
     wanted = method.text
+    name = f'method "{method.name}"'
     if given is None:
-        raise InputError(f'method "{method.name}" learns from {wanted}: give it a corpus')
+        raise InputError(f"{name} learns from {wanted}: give it a corpus", file=name)
     corpus = corpus_of(given, "sentences" if wanted == "none" else wanted)
     if corpus.kind != wanted:
         raise InputError(
-            f'method "{method.name}" learns from {wanted}, but {corpus.uri} holds {corpus.kind}'
+            f"{name} learns from {wanted}, but {corpus.uri} holds {corpus.kind}", file=name
         )
     if len(corpus) < 2:
         raise InputError(

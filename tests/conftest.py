@@ -9,6 +9,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,35 @@ def nothing_known_of_shared_code(monkeypatch: pytest.MonkeyPatch) -> None:
     from harness.machine import shared_code
 
     monkeypatch.setattr(shared_code, "_PROCESS", shared_code._Process())
+
+
+@contextmanager
+def _registry_as_before() -> Iterator[None]:
+    """Forget the plugins that this process is given meanwhile: after a method of the user's own,
+    functions that a test replaces would count as changed by it.
+    """
+    from harness import registry
+
+    before = {group: dict(added) for group, added in registry._added.items()}
+    try:
+        yield
+    finally:
+        registry._added.clear()
+        registry._added.update(before)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registry_as_before_the_module() -> Iterator[None]:
+    """Plugins that fixtures of a module register are forgotten after its tests."""
+    with _registry_as_before():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def registry_as_before_the_test(registry_as_before_the_module: None) -> Iterator[None]:
+    """Plugins that a test registers are forgotten after it."""
+    with _registry_as_before():
+        yield
 
 
 @pytest.hookimpl(wrapper=True)

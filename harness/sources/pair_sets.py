@@ -152,7 +152,8 @@ def load_sts(task: str, *, source: Source, split: str = "test") -> PairSet:
     splits, preparation, read = readers[task]
     if split not in splits:
         raise InputError(
-            f"{task} of source {source} has no {split} split, only: {', '.join(splits)}"
+            f"{task} of source {source} has no {split} split, only: {', '.join(splits)}",
+            key="split",
         )
     subsets = tuple(_subset(name, *pairs) for name, pairs in read(task, split))
     return PairSet(task, source, split, subsets, _fingerprint(subsets), preparation)
@@ -232,7 +233,8 @@ def read_translated_file(file: Path) -> senteval.ScoredPairs:
             remedy="delete it to download it again",
         ) from None
     for row in np.flatnonzero(~((gold >= 0) & (gold <= 5))):
-        raise InputError(f"{file}, row {row + 1}: score {gold[row]}; expected a number from 0 to 5")
+        message = f"score {gold[row]}; expected a number from 0 to 5"
+        raise InputError(message, file=file, key=f"row {row + 1}")
     if len(gold) != _PAIRS:
         raise InputError(
             f"{len(gold)} pairs, expected {_PAIRS}; the file is truncated: delete it", file=file

@@ -152,28 +152,32 @@ def test_a_report_is_built_from_records(compared: harness.Comparison, tmp_path: 
     assert compared.report["md"].read_text().startswith("# ")
     written = harness.report("small", compared.workdir, formats=["md"], out=tmp_path / "out")
     assert written["md"].read_bytes() == compared.report["md"].read_bytes()
-    with pytest.raises(InputError, match='no report "smal" \\(did you mean "small"'):
+    with raises_input_error(file=compared.workdir):
         harness.report("smal", compared.workdir)
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "file", "key"),
     [
-        ({"seedz": [1]}, 'experiment: unknown key "seedz" \\(did you mean "seeds"'),
-        ({"methods": [{"method": "simsce"}]}, 'did you mean "simcse"'),
-        ({"methods": [{"method": "simcse", "config": {"temperature": -1}}]}, "temperature"),
+        ({"seedz": [1]}, "experiment", "seedz"),
+        ({"methods": [{"method": "simsce"}]}, 'experiment "small": methods[1]', None),
+        (
+            {"methods": [{"method": "simcse", "config": {"temperature": -1}}]},
+            'experiment "small": methods[1] (simcse)',
+            "temperature",
+        ),
     ],
 )
 def test_wrong_input_is_raised_and_writes_nothing(
-    tmp_path: Path, change: dict[str, Any], message: str
+    tmp_path: Path, change: dict[str, Any], file: str, key: str | None
 ) -> None:
-    with pytest.raises(InputError, match=message):
+    with raises_input_error(file=file, key=key):
         harness.compare(SMALL | change, workdir=tmp_path / "work", tracked=False)
     assert not (tmp_path / "work").exists()
 
 
 def test_a_budget_is_checked_before_anything_is_written(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="seed 1"):
+    with raises_input_error(key="--tune"):
         harness.compare(SMALL, workdir=tmp_path / "work", tune=harness.Budget(2, seeds=(1,)))
     assert not (tmp_path / "work").exists()
 

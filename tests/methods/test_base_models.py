@@ -159,13 +159,10 @@ def test_equal_views_are_refused_with_the_option_that_helps(
 ) -> None:
     """SimCSE leaves the rates to the checkpoint, which has none: both views are the same vector."""
     method = registry.load(registry.METHODS, "simcse")
-    with pytest.raises(
-        InputError, match=f'views of every sentence .* "{kind}".*set dropout'
-    ) as error:
+    with pytest.raises(InputError, match=f'views of every sentence .* "{kind}".*set dropout'):
         method(method.configure(SMALL | {"pooling": "mean"}), base_model=bases[kind]).fit(
             corpus, FitContext(max_steps=2)
         )
-    assert "\n" not in str(error.value)
     same = method.configure(
         SMALL | {"pooling": "mean", "same_mask": True}
     )  # the ablation asks for equal views

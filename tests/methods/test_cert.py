@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import torch
 
-from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
@@ -306,7 +305,5 @@ def test_bad_settings_are_one_line(values: dict[str, Any]) -> None:
 
 
 def test_sentences_are_refused() -> None:
-    with pytest.raises(
-        InputError, match="learns from pairs, but embedded:sentences holds sentences"
-    ):
+    with raises_input_error(file='method "cert"'):
         make().fit(load_corpus("embedded:sentences", limit=4))

@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from harness.encoder.masked_lm import mask_tokens
-from harness.errors import InputError
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
 from methods.diffcse import DiffCSE, replaced_token_detection
@@ -145,12 +144,11 @@ def test_a_generator_of_another_vocabulary_or_without_a_head_is_refused(
     corpus: Corpus, tmp_path: Path
 ) -> None:
     other = base_model(tmp_path / "other", "roberta")
-    with raises_input_error(key="generator") as error:
+    with raises_input_error(key="generator"):
         set_up(corpus, generator=other)
     method = DiffCSE(DiffCSE.configure({}), base_model=base_model(tmp_path / "bare", "bert"))
-    with pytest.raises(InputError, match=r'no masked-language head .* set "generator"') as error:
+    with raises_input_error():
         method.heads(method.load_base())
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(

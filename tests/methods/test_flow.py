@@ -245,7 +245,7 @@ def test_what_it_is_fitted_to() -> None:
     fitted = flow(fit_on="pairs").fit(pairs)
     negatives = sum(pair.negative is not None for pair in pairs)
     assert fitted.fit_report.cost["corpus_sentences_seen"] == 24 + negatives
-    with pytest.raises(InputError, match="learns from sentences"):
+    with raises_input_error(file='method "flow"'):
         flow().fit(pairs)
 
     task = flow(fit_on="task").fit()

@@ -13,7 +13,6 @@ from sentence_transformers import SentenceTransformer
 from sklearn.decomposition import PCA
 
 from harness.encoder import Encoder
-from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import load_corpus
 from methods.model2vec import (
@@ -101,14 +100,10 @@ def test_frequencies_of_the_corpus_make_common_pieces_light() -> None:
 
 def test_a_row_that_is_no_encoder_of_pieces_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     whitening = {"method": "whitening", "config": {"fit_on": "task"}}
-    for of, why in (
-        ({"method": "random"}, "not a single encoder"),
-        (whitening, "each task's text"),
-    ):
+    for of in ({"method": "random"}, whitening):
         made = Model2Vec(Model2Vec.configure({"of": of}))
-        with pytest.raises(InputError, match=why) as error:
+        with raises_input_error():
             made.fit(load_corpus("embedded:sentences", limit=20), FitContext())
-        assert "\n" not in str(error.value)
 
 
 def test_what_a_row_knew_and_its_start_are_those_of_what_is_distilled() -> None:

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import torch
 
-from harness.errors import InputError
 from harness.sources import load_corpus
 from harness.training import Batch
 from methods.retromae import Decoder, RetroMAE, decode, draw_words, hidden_from_places, word_numbers
@@ -178,9 +177,8 @@ def test_a_model_without_position_embeddings_is_refused_in_one_line(
     family: str, tmp_path: Path
 ) -> None:
     method = RetroMAE(base_model=base_model(tmp_path, family))
-    with pytest.raises(InputError, match=f'"{family}" does not add position embeddings') as error:
+    with raises_input_error():
         method.heads(method.load_base())
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 
-from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import load_corpus
 from harness.training import Batch
@@ -93,19 +92,18 @@ def test_the_third_class_has_no_part_in_the_loss_of_triplets() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "message"),
+    "rows",
     [
-        ([*ROWS, ("a", "b", "entails")], r'label "entails" is none of .*did you mean "entailment"'),
-        ([*ROWS, ("a", "b", "")], "1 of 7 pairs have no label"),
-        ([("a", "b", ""), ("c", "d", "")], "neither labels nor a negative"),
+        [*ROWS, ("a", "b", "entails")],
+        [*ROWS, ("a", "b", "")],
+        [("a", "b", ""), ("c", "d", "")],
     ],
 )
 def test_pairs_that_cannot_be_learnt_from_are_refused(
-    rows: list[tuple[str, str, str]], message: str, tmp_path: Path
+    rows: list[tuple[str, str, str]], tmp_path: Path
 ) -> None:
-    with pytest.raises(InputError, match=message) as error:
+    with raises_input_error(file=tmp_path / "labelled.jsonl"):
         sbert().check(make_labelled_pairs(tmp_path, rows))
-    assert "\n" not in str(error.value)
 
 
 def test_flow_and_whitening_stand_on_a_saved_sbert(tmp_path: Path) -> None:

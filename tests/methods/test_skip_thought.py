@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
@@ -99,7 +98,7 @@ def test_triples_are_the_inner_sentences_of_each_document(tmp_path: Path) -> Non
 
 
 def test_a_bidirectional_encoder_needs_an_even_width() -> None:
-    with pytest.raises(InputError, match='"hidden": must be even'):
+    with raises_input_error(file='method "skip_thought"', key="hidden"):
         skip_thought(direction="bi", hidden=5)
 
 

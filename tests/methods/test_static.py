@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 from harness.errors import InputError, NotFitted
 from methods.parts.word_vectors import read_word_vectors, vectors_hash
 from methods.static import Static
+from tests.support.errors import raises_input_error
 
 LINES = ["the 1 0 0", "cat 0 2 0", "Cat 0 0 8", ". 4 4 4", "sat -3 1 0.5", "café 1 1 1", "a 9 9 9"]
 
@@ -71,7 +72,7 @@ def test_shapes_tensors_and_unit_length(file: Path) -> None:
     assert np.linalg.norm(method.encode("sat the", normalize_embeddings=True)) == pytest.approx(1)
     with pytest.raises(NotFitted):
         Static().encode("early")
-    with pytest.raises(InputError, match="sentence 1 is int"):
+    with raises_input_error(key="sentence 1"):
         method.encode(["the", 3])  # type: ignore[list-item]
 
 
@@ -100,36 +101,29 @@ def test_odd_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("content", "line"),
     [
-        ("", "is empty"),
-        ("the\n", "line 1: expected a word and its numbers"),
-        ("the 1 2\ncat 3\n", "line 2: 1 numbers after the word, not 2"),
-        ("the 1 2\ncat 3 x\n", "line 2: '3 x' is not 2 numbers"),
-        ("the 1 2\ncat 3 nan\n", "line 2: holds a number that is infinite, or none"),
-        ("2 3\nthe 1 2\n", "line 2: 2 numbers, but the first line announces '3'"),
-        ("3 2\nthe 1 2\n", "ends after 1 words; its first line announces '3'"),
+        ("", None),
+        ("the\n", 1),
+        ("the 1 2\ncat 3\n", 2),
+        ("the 1 2\ncat 3 x\n", 2),
+        ("the 1 2\ncat 3 nan\n", 2),
+        ("2 3\nthe 1 2\n", 2),
+        ("3 2\nthe 1 2\n", None),
     ],
 )
 def test_damaged_files_are_named_with_their_line(
-    tmp_path: Path, content: str, message: str
+    tmp_path: Path, content: str, line: int | None
 ) -> None:
     path = tmp_path / "damaged.txt"
     path.write_text(content)
-    with pytest.raises(InputError, match=message) as error:
+    with raises_input_error(file=path, line=line):
         read_word_vectors(str(path))
-    assert str(path) in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("uri", "message"),
-    [
-        ("nowhere.txt", "no such file"),
-        ("hf://datasets/one", "expected hf://datasets/ORG/NAME/FILE"),
-    ],
-)
-def test_sources_that_are_not_there(uri: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
+@pytest.mark.parametrize("uri", ["nowhere.txt", "hf://datasets/one"])
+def test_sources_that_are_not_there(uri: str) -> None:
+    with raises_input_error(file=uri):
         Static(Static.configure({"vectors": uri})).fit()
 
 
@@ -170,9 +164,8 @@ def test_weights_that_are_no_tensors_are_refused(file: Path, tmp_path: Path) -> 
     torch.save(
         {"emb_layer.weight": file}, folder / "pytorch_model.bin"
     )  # unpickling it would run code of pathlib
-    with pytest.raises(InputError) as error:
+    with raises_input_error(file=folder):
         read_word_vectors(str(tmp_path))
-    assert str(folder) in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.encoder import Encoder
-from harness.errors import InputError
 from harness.sources import load_corpus
 from harness.training import Batch
 from methods.tsdae import TSDAE, delete_words, load_decoder, reconstruction
@@ -122,11 +121,8 @@ def test_a_family_without_such_a_decoder_is_refused_in_one_line(
     DistilBertModel(
         DistilBertConfig(vocab_size=30, dim=8, n_layers=1, n_heads=2, hidden_dim=8)
     ).save_pretrained(tmp_path)
-    with pytest.raises(
-        InputError, match='of type "distilbert" has no decoder with cross-attention'
-    ) as error:
+    with raises_input_error():
         load_decoder(str(tmp_path), base, tied=True)
-    assert "\n" not in str(error.value)
 
 
 # ---------------------------------------------------------------- the loss

@@ -53,7 +53,7 @@ def test_both_sides_of_pairs_enter(pairs: Corpus, tmp_path: Path) -> None:
     fitted = whitening(fit_on="pairs").fit(pairs)
     a, b = np.asarray(fitted.encode(TEXTS)), np.asarray(sides.encode(TEXTS))
     assert a @ a.T == pytest.approx(b @ b.T, rel=1e-3), "equal up to the signs of the directions"
-    with pytest.raises(InputError, match="learns from pairs"):
+    with raises_input_error(file='method "whitening"'):
         whitening(fit_on="pairs").fit(load_corpus("embedded:sentences", limit=20))
 
 

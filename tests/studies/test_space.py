@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from harness.errors import InputError
 from studies.definition.space import make_space, plan_trials
 from studies.definition.study import Study
 from studies.proposer import split_objective
@@ -123,7 +122,7 @@ def test_where_is_read_without_running_it(where: str, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "key"),
     [
         (
             {
@@ -132,34 +131,36 @@ def test_where_is_read_without_running_it(where: str, said: str) -> None:
                 "where": "temperature < 1",
                 "space": {"temperature": [0.1, 1.0]},
             },
-            "grid, brute",
+            "where",
         ),
         (
             {"where": "temperature > 1", "space": {"temperature": [0.1, 1.0]}},
-            'no configuration .* "temperature > 1"',
+            None,
         ),
         (
             {"sampler": "grid", "space": {"temperature": {"low": 0.1, "high": 1.0}}},
-            'grid" needs values to list',
+            "sampler",
         ),
-        ({"sampler": "tpe", "space": {"temperature": [0.1, 1.0]}}, '"trials": is missing'),
+        ({"sampler": "tpe", "space": {"temperature": [0.1, 1.0]}}, "trials"),
         (
             {"sampler": "cmaes", "trials": 5, "space": {"temperature": [0.1, 1.0]}},
-            "needs two or more ranges",
+            "sampler",
         ),
         (
             {"sampler": "qmc", "trials": 5, "space": {"temperature": [0.1, 1.0]}},
-            "needs a range of numbers",
+            "sampler",
         ),
         (
             {"sampler": "grid", "trials": 5, "space": {"temperature": [0.1, 1.0]}},
-            "leave trials out",
+            "sampler",
         ),
     ],
 )
-def test_a_sampler_that_does_not_fit_the_space_is_refused(more: dict[str, Any], said: str) -> None:
+def test_a_sampler_that_does_not_fit_the_space_is_refused(
+    more: dict[str, Any], key: str | None
+) -> None:
     made = study("simcse", **more)
-    with pytest.raises(InputError, match=said):
+    with raises_input_error(key=key):
         check(made, make_space(made, "x.toml"), "x.toml")
 
 

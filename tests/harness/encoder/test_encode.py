@@ -63,7 +63,7 @@ def test_awkward_text_gives_finite_vectors(encoder):
     assert np.isfinite(vectors).all()
     np.testing.assert_allclose(vectors[4], encoder.encode("a ? b"), atol=1e-5)
     assert max(map(len, encoder.tokenize(awkward))) == encoder.max_length
-    with pytest.raises(InputError, match="sentence 1 is NoneType"):
+    with raises_input_error(key="sentence 1"):
         encoder.encode(["a", None])
 
 

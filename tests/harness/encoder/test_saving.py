@@ -169,9 +169,8 @@ def test_what_our_encoder_does_not_know_is_run_by_sentence_transformers(
         modules=[modules.Transformer(bases["bert"]), *chain], device="cpu", **prompts
     )
     model.save(str(tmp_path / "saved"))
-    with pytest.raises(UnsupportedModel) as error:
+    with raises_input_error(kind=UnsupportedModel):
         Encoder.load(tmp_path / "saved")
-    assert "\n" not in str(error.value)
     np.testing.assert_allclose(
         open_model(str(tmp_path / "saved")).encode(TEXTS), model.encode(TEXTS), atol=1e-6
     )

@@ -11,8 +11,8 @@ from torch import nn
 
 from harness.encoder import Encoder
 from harness.encoder.pooling import TokenConvolution
-from harness.errors import InputError
 from tests.support.encoder_models import FAMILIES, TEXTS, base_model
+from tests.support.errors import raises_input_error
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +128,6 @@ def test_convolution_of_each_sentence_as_if_it_were_alone():
 
 
 def test_widths_and_filters_of_a_convolution():
-    for arguments in ((32, 4, [2]), (32, 4, []), (32, 0)):
-        with pytest.raises(InputError, match="token convolution"):
+    for arguments, key in (((32, 4, [2]), "widths"), ((32, 4, []), "widths"), ((32, 0), "filters")):
+        with raises_input_error(key=key):
             TokenConvolution(*arguments)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,8 +74,8 @@ def test_a_lasting_fault_is_one_line(server: EmbeddingServer, fault: str) -> Non
     server.always = getattr(embedding_server, fault)
     with pytest.raises(RunError) as caught:
         endpoint(server).encode(TEXTS[:3])
-    assert server.address in str(caught.value)
-    assert len(str(caught.value).splitlines()) == 1
+    (line,) = str(caught.value).splitlines()
+    assert server.address in line
     assert len(server.requests) == 2
 
 
@@ -91,8 +92,7 @@ def test_vectors_before_a_failure_are_stored(server: EmbeddingServer) -> None:
     server.always = embedding_server.shorter
     with pytest.raises(RunError) as caught:
         endpoint(server).encode(TEXTS)
-    assert "32" in str(caught.value)
-    assert "64" in str(caught.value)
+    assert {"32", "64"} <= set(re.findall(r"\d+", str(caught.value)))
     server.always = None
     server.requests.clear()
     assert (endpoint(server).encode(TEXTS) == embed(TEXTS)).all()

@@ -15,7 +15,6 @@ from harness import registry
 from harness.api import compare, evaluate
 from harness.encoder import Encoder
 from harness.encoder.foreign import own_prompts
-from harness.errors import InputError
 from harness.method import FitContext
 from harness.tasks.prompts import Prompts
 from reports.read.score_tables import read_scores
@@ -79,7 +78,7 @@ def test_prompts_change_vectors_and_ids_and_are_told_where_unused(prompted: Path
         ["Instruct: similar meaning. A.", "Instruct: similar meaning. B."]
     )
     assert np.isfinite(vectors).all()
-    with pytest.raises(InputError, match=MODEL):
+    with raises_input_error(file=MODEL, key="prompts"):
         evaluate(MODEL, suites, prompts="own")
 
 
@@ -161,7 +160,7 @@ def test_a_row_is_scored_with_its_prompts_and_marked(prompted: Path, tmp_path: P
 
 def test_prompts_of_a_row_that_cannot_be_had_are_one_line(tmp_path: Path) -> None:
     row = {"method": "pretrained", "config": {"model": MODEL, "prompts": "own"}}
-    with pytest.raises(InputError, match=MODEL):
+    with raises_input_error(file=MODEL, key="prompts"):
         compare([row], workdir=tmp_path / "work", tracked=False)
     with raises_input_error(file='experiment "comparison": methods[1] (pretrained)', key="prompts"):
         compare(

@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from harness import registry
-from harness.errors import InputError, RunError, StopRequested
+from harness.errors import RunError, StopRequested
 from harness.executors.executor import (
     LEAVE,
     THREADS,
@@ -251,7 +251,7 @@ def test_an_option_of_sbatch_is_one_line(tmp_path: Path, option: dict[str, str])
     from submitit.slurm.test_slurm import mocked_slurm
 
     engine = executor(Slurm, tmp_path, slurm=option)
-    with mocked_slurm(), pytest.raises(InputError, match="line break") as caught:
+    with mocked_slurm(), raises_input_error() as caught:
         list(engine.run(jobs.call, deque([Call("value", jobs.double, (21,))]), lambda: None))
     assert caught.value.key is not None
     assert "executor.slurm" in caught.value.key
@@ -373,7 +373,7 @@ def test_a_preempted_job_is_queued_again_once_it_has_left() -> None:
         ({"slurm": {"time": "1:2:3:4"}}, "time"),
         ({"slurm": {"time": "0:00:00"}}, "time"),
         ({"gpus_per_run": 0.5}, "gpus_per_run"),
-        ({}, "slurm"),  # no sbatch here
+        ({}, "executor slurm"),  # no sbatch here
     ],
 )
 def test_what_slurm_cannot_use_is_one_line(
@@ -381,12 +381,11 @@ def test_what_slurm_cannot_use_is_one_line(
 ) -> None:
     pytest.importorskip("submitit")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(InputError, match=key) as error:
+    with raises_input_error(key=key):
         answers(
             executor(Slurm if not options else Local, tmp_path, **options),
             [Call("value", jobs.double, (1,))],
         )
-    assert "\n" not in str(error.value)
 
 
 def test_an_engine_that_is_not_installed_is_one_line(

@@ -267,7 +267,7 @@ def test_a_record_of_another_schema_is_refused(trained: tuple[Job, Record, RunFo
     _, _, folder = trained
     tree = json.loads(folder.record_file.read_text())
     folder.record_file.write_text(json.dumps({**tree, "schema_version": 2}))
-    with pytest.raises(InputError, match=tree["id"]):
+    with raises_input_error(key=f"record {tree['id']}"):
         folder.read()
 
 

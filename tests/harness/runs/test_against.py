@@ -12,7 +12,6 @@ import pytest
 
 from harness.api.result import Comparison
 from harness.commands.doctor import check_run
-from harness.errors import InputError
 from harness.machine.progress import Reporter
 from harness.results.elsewhere import copy_run, open_workdir
 from harness.results.store import RunFolder, read_comparison_file, read_records
@@ -107,11 +106,11 @@ def test_a_damaged_or_different_run_is_not_copied(
     assert copy_run(record, source, target)
     assert not copy_run(record, source, target)
     other = record.model_copy(update={"scores": []})
-    with pytest.raises(InputError, match=record.id):
+    with raises_input_error(key=f"run {record.id}"):
         copy_run(other, source, target)
     shutil.rmtree(target)
     source.examples_file.write_bytes(b"cut")
-    with pytest.raises(InputError, match=r"examples\.parquet"):
+    with raises_input_error(file="examples.parquet"):
         copy_run(record, source, target)
     assert RunFolder(target, record.id).read() is None
 
@@ -120,7 +119,7 @@ def test_a_damaged_or_different_run_is_not_copied(
 def test_a_source_that_is_no_work_directory_is_one_line(tmp_path: Path, name: str) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file.txt").write_text("no archive")
-    with pytest.raises(InputError, match=name), open_workdir(tmp_path / name):
+    with raises_input_error(file=tmp_path / name), open_workdir(tmp_path / name):
         pass
 
 

@@ -12,10 +12,10 @@ from harness.api.experiments import plan_comparison
 from harness.api.keywords import as_overrides
 from harness.cli import build_parser
 from harness.commands import options
-from harness.errors import InputError
 from harness.runs.experiment import read_experiment
 from studies.definition.study import read_study
 from tests.support import own_files
+from tests.support.errors import raises_input_error
 
 ROWS: dict[str, Any] = {"name": "mine", "methods": [{"method": "simcse"}]}
 STUDY: dict[str, Any] = {"name": "mine", "method": "simcse", "steps": 2, "trials": 1}
@@ -47,9 +47,8 @@ def test_a_studys_number_of_seeds_leaves_others_to_confirm() -> None:
 
 @pytest.mark.parametrize("value", [0, -1, 1111111])
 def test_a_number_that_is_no_number_of_seeds_is_refused(value: int) -> None:
-    with pytest.raises(InputError) as error:
+    with raises_input_error(key="seeds"):
         read_experiment({**ROWS, "seeds": value})
-    assert "seeds" in str(error.value)
 
 
 def test_options_replace_the_keys_of_a_file(tmp_path: Path) -> None:

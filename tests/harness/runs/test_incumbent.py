@@ -10,12 +10,12 @@ import pytest
 
 import harness
 from harness.api.result import Comparison
-from harness.errors import InputError
 from harness.runs.experiment import presets, read_experiment
 from harness.runs.plan import make_plan
 from harness.runs.selection import select_part
 from harness.tasks.own.data import TaskFile
 from tests.support import own_files, short_runs
+from tests.support.errors import raises_input_error
 
 MEAN = {"name": "start", "method": "pooling", "config": {"pooling": "cls"}}
 WHITE = {"name": "whitening", "method": "whitening", "config": {"pooling": "mean"}}
@@ -108,9 +108,8 @@ def test_a_budget_is_steps_or_sentences() -> None:
 
 def test_an_incumbent_is_a_row(tmp_path: Path) -> None:
     file = own_files.pairs_file(tmp_path / "pairs.csv", 100)
-    with pytest.raises(InputError) as error:
+    with raises_input_error(key="incumbent"):
         adapt(tmp_path / "work", file, incumbent="another")
-    assert "incumbent" in str(error.value)
 
 
 def test_an_option_that_is_none_is_left_out_of_the_resolved_experiment(tmp_path: Path) -> None:

@@ -202,9 +202,8 @@ def test_a_rehearsal_has_as_many_models_as_seeds(tmp_path: Path) -> None:
 
 def test_no_seeds_are_added_to_models_by_seed(tmp_path: Path) -> None:
     files = [write_vectors(tmp_path / f"{seed}.npz", seed) for seed in (1, 2, 3)]
-    with pytest.raises(InputError) as caught:
+    with raises_input_error(key="--until"):
         compare([{"name": "theirs", "model_by_seed": files}], seeds=3, until="decided")
-    assert "theirs" in str(caught.value)
 
 
 @pytest.mark.parametrize("seeds", [2, 4, [4, 5, 6]])
@@ -245,9 +244,8 @@ def test_settings_that_vectors_cannot_have(
     tmp_path: Path, config: dict[str, Any], key: str
 ) -> None:
     file = write_vectors(tmp_path / "a.npz")
-    with pytest.raises(InputError) as caught:
+    with raises_input_error(file="mine.toml: methods[1] (a)", key=key):
         plan([{"model": file, "config": config}])
-    assert key in str(caught.value)
 
 
 @pytest.mark.parametrize("model", ["no.parquet", "nomodule:embed", "mteb:nobody/nothing"])
@@ -292,15 +290,13 @@ def test_the_dry_run_says_what_is_not_known(tmp_path: Path) -> None:
 
 def test_a_row_has_one_model_or_one_for_each_seed() -> None:
     row = {"model": "encoders:embed", "model_by_seed": ["a.npz", "b.npz"]}
-    with pytest.raises(InputError) as caught:
+    with raises_input_error(key="model"):
         plan([row], seeds=2)
-    assert "model_by_seed" in str(caught.value)
 
 
 def test_a_row_has_a_method_or_a_model() -> None:
-    with pytest.raises(InputError) as caught:
+    with raises_input_error(key="model"):
         plan([{"method": "pooling", "model": "embedded:mini-bert"}])
-    assert "model" in str(caught.value)
 
 
 class Doubling:
@@ -328,9 +324,8 @@ def test_an_object_is_not_sent_to_other_processes() -> None:
 
 
 def test_an_object_of_another_process_is_one_line() -> None:
-    with pytest.raises(InputError) as caught:
+    with raises_input_error(file="mine.toml: methods[1]") as caught:
         plan([{"name": "theirs", "method": "python:0123456789abcdef"}])
-    assert "module:function" in str(caught.value)
     assert len(str(caught.value)) < 300
 
 

@@ -104,20 +104,11 @@ def test_unknown_names_are_one_clear_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        (
-            "Embedded-STS",
-            r'^unknown suite or task "Embedded-STS" \(did you mean "Embedded-STS-natural"\?\); suites: ',
-        ),
-        (
-            "mteb:Embedded-Clusterin",
-            r'^"Embedded-Clusterin": no such embedded task \(did you mean "Embedded-Clustering"',
-        ),
-    ],
+    ("name", "key"),
+    [("Embedded-STS", "Embedded-STS"), ("mteb:Embedded-Clusterin", "Embedded-Clusterin")],
 )
-def test_an_unknown_embedded_task_is_one_clear_line(name: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_an_unknown_embedded_task_is_one_clear_line(name: str, key: str) -> None:
+    with raises_input_error(key=key):
         resolve_tasks([name])
 
 

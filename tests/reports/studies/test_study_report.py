@@ -11,7 +11,6 @@ import pytest
 from scipy import stats
 
 from harness import api
-from harness.machine import shared_code
 from harness.results.store import read_records
 from harness.runs.experiment import DevSettings
 from reports.document.blocks import Document
@@ -119,8 +118,6 @@ def test_failed_trials_have_their_place(tmp_path: Path, monkeypatch: pytest.Monk
         return fit(self, *args, **more)
 
     monkeypatch.setattr(RandomVectors, "fit", broken)
-    # Where a plugin was imported before, a function that was replaced is the reason that is named.
-    monkeypatch.setattr(shared_code, "change_at_import", lambda: "")
     search(tmp_path, space={"dimension": [2, 3, 4]})
     made = describe(tmp_path)
     notes = [

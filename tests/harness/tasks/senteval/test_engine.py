@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from harness import senteval
-from harness.errors import InputError, RunError
+from harness.errors import RunError
 from harness.senteval import engine
 from harness.tasks.senteval.relatedness import regressor_task
 from tests.support.errors import raises_input_error
@@ -286,23 +286,22 @@ def test_a_batcher_that_raises_loses_only_its_own_task(
 
 
 @pytest.mark.parametrize(
-    ("change", "problem"),
+    ("change", "key"),
     [
-        ({"seed": None}, "seed = None"),
-        ({"seed": 2**32}, "seed = 4294967296"),
-        ({"seed": "1111"}, "seed = '1111'"),
-        ({"kfold": 1}, "kfold = 1"),
-        ({"batch_size": "32"}, "params[\"batch_size\"] = '32'"),
-        ({"classifier": {"nhid": 0, "tenacity": "3"}}, "tenacity = '3'"),
-        ({"classifier": {"nhid": 0, "dropout": "none"}}, "dropout = 'none'"),
-        ({"classifier": {"nhid": 0, "optim": None}}, "optim = None"),
-        ({"classifier": 3}, 'params["classifier"] = 3'),
+        ({"seed": None}, "classifier: seed"),
+        ({"seed": 2**32}, "classifier: seed"),
+        ({"seed": "1111"}, "classifier: seed"),
+        ({"kfold": 1}, "classifier: kfold"),
+        ({"batch_size": "32"}, 'params["batch_size"]'),
+        ({"classifier": {"nhid": 0, "tenacity": "3"}}, "classifier: tenacity"),
+        ({"classifier": {"nhid": 0, "dropout": "none"}}, "dropout"),
+        ({"classifier": {"nhid": 0, "optim": None}}, "optim"),
+        ({"classifier": 3}, "classifier"),
     ],
 )
-def test_settings_out_of_range(root: Path, change: dict[str, Any], problem: str) -> None:
-    with pytest.raises(InputError) as caught:
+def test_settings_out_of_range(root: Path, change: dict[str, Any], key: str) -> None:
+    with raises_input_error(key=key):
         engine.SE(params(root, **change), batcher)
-    assert problem in str(caught.value)
 
 
 def test_a_gold_score_that_is_no_number_costs_its_task_alone(root: Path, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.errors import InputError
 from harness.evaluation.scoring import evaluate
 from harness.sources.senteval.labelled import PROBING as FILES
 from harness.sources.senteval.labelled import read_probing
@@ -103,8 +102,9 @@ def test_wrong_files_are_one_clear_line(tmp_path: Path, text: str, line: int | N
 def test_missing_files_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("HARNESS_SENTEVAL", raising=False)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(InputError, match="probing"):
+    with raises_input_error() as caught:
         probing_task("Tense").texts()
+    assert "probing" in str(caught.value.file)
     monkeypatch.setenv("HARNESS_SENTEVAL", str(tmp_path / "nowhere"))
     with raises_input_error(file=tmp_path / "nowhere"):
         probing_task("Tense").texts()
