@@ -168,7 +168,7 @@ def main() -> None:
         model.config.hidden_dropout_prob = model.config.attention_probs_dropout_prob = (
             0.1  # for fine-tuning
         )
-        model.half()  # type: ignore[no-untyped-call]
+        model.half()
     model.save_pretrained(args.out)
     tokenizer.save_pretrained(args.out)
 

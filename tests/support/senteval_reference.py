@@ -211,7 +211,7 @@ def regress(
         return np.asarray(p / p.sum(axis=1, keepdims=True))
 
     best = -1.0
-    kept = np.empty(0)
+    kept: np.ndarray[Any, Any] = np.empty(0)
     misses = 0
     for passes in itertools.count(50, 50):
         for _ in range(50):
