@@ -44,7 +44,8 @@ for name, command in {
     "plugins": "list plugins --json",
     "align_uniform": f"check-method align_uniform --json --base-model {narrow_bert()}",
     "centred": f"check-method centred --json --base-model {narrow_bert()}",
-    "compare": "compare comparison.toml --workdir work --tracking-uri none --format md --format csv --quiet",
+    "compare": "compare comparison.toml --workdir work --tracking-uri none --format md --format csv --quiet "
+    f"--set base_models=['{narrow_bert()}']",
     "study": "study run search.toml --workdir work --tracking-uri none --quiet",
 }.items():
     with Path(f"{name}.out").open("w") as printed, contextlib.redirect_stdout(printed):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
+import runpy
 import shlex
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -29,7 +27,10 @@ def test_the_page_is_short() -> None:
 
 
 @pytest.mark.timeout(240)
-def test_the_loss_and_the_calls_run(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("few_pairs")
+def test_the_loss_and_the_calls_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     loss, calls = blocks("python")
     options = 'suites="Embedded-STS-natural", formats=["csv"], tracked=False, workdir="work/mine")'
     code = (
@@ -37,15 +38,12 @@ def test_the_loss_and_the_calls_run(tmp_path: Path) -> None:
         .replace('workdir="work/mine")', options)
         .replace("seeds=3", "seeds=1")
     )
-    few = "import pytest\nfrom tests.support import short_runs\nshort_runs.few_pairs(pytest.MonkeyPatch())\n"
     lines = ["", 'print(found.rows, found.verdict("align_uniform", "simcse").data["seeds"])', calls]
-    (tmp_path / "mine.py").write_text(few + code + "\n".join(lines), encoding="utf-8")
-    where = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    done = subprocess.run(
-        [sys.executable, "mine.py"], cwd=tmp_path, env=where, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert "['align_uniform', 'simcse', 'untrained" in done.stdout
+    file = tmp_path / "mine.py"
+    file.write_text(code + "\n".join(lines), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(file), run_name="__main__")
+    assert "['align_uniform', 'simcse', 'untrained" in capsys.readouterr().out
 
 
 def test_files_and_commands_are_valid(tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ def _evaluate(folder: Path) -> None:
     harness.evaluate("embedded:mini-bert", "Embedded-STS-natural", cached=False)
 
 
+@pytest.mark.usefixtures("few_pairs")
 @pytest.mark.parametrize("call", [_train, _fit_flow, _compare, _evaluate])
 def test_a_call_leaves_the_callers_generators_as_they_were(
     tmp_path: Path, call: Callable[[Path], None]

@@ -116,9 +116,11 @@ def benchmarks_of(suites: Iterable[object]) -> dict[str, dict[str, tuple[str, ..
     Raises:
         InputError: as `open_benchmark`.
     """
+    names = [name for name in suites if isinstance(name, str) and name.startswith(BENCHMARK)]
+    if not names:
+        return {}
     from harness.tasks.mteb.adapter import benchmark_tasks  # imports mteb: seconds
 
-    names = [name for name in suites if isinstance(name, str) and name.startswith(BENCHMARK)]
     return {
         name: _sort_by_kind(benchmark_tasks(name.removeprefix(BENCHMARK)))
         for name in dict.fromkeys(names)

@@ -12,12 +12,14 @@ import pytest
 import harness
 from harness.cli import main
 from harness.errors import InputError
+from tests.support import short_runs
 from tests.support.errors import raises_input_error
 
 
 def test_scores_of_cut_vectors_have_the_unit_of_the_whole_ones(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    short_runs.few_pairs(monkeypatch, 400)
     command = ["evaluate", "embedded:mini-bert", "--suite", "compression:Embedded-STS-contrast"]
     assert main([*command, "--json"]) == 0
     scores = json.loads(capsys.readouterr().out)["scores"]

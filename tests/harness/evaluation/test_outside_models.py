@@ -19,6 +19,7 @@ from harness.tasks.catalogue import resolve_tasks
 from tests.support.errors import raises_input_error
 
 TASK = "Embedded-STS-natural"
+pytestmark = pytest.mark.usefixtures("few_pairs")
 
 
 def letters(texts: list[str]) -> np.ndarray:
@@ -34,7 +35,7 @@ def score(model: object) -> float:
 
 
 @pytest.fixture(scope="module")
-def texts() -> list[str]:
+def texts(few_pairs: None) -> list[str]:
     return list(dict.fromkeys(resolve_tasks([TASK])[0].texts()))
 
 

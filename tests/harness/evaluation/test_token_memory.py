@@ -7,14 +7,17 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+import pytest
 import torch
 
 from harness.encoder import Encoder
 from harness.evaluation.scoring import evaluate
 from harness.tasks.catalogue import resolve_tasks
+from tests.support import short_runs
 
 
-def test_token_states_of_one_batch_at_a_time() -> None:
+def test_token_states_of_one_batch_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    short_runs.few_pairs(monkeypatch, 200)
     encoder = Encoder.from_pretrained("embedded:mini-bert", pooling="mean", max_length=16)
     seen: list[weakref.ref[torch.Tensor]] = []
     alive: list[int] = []

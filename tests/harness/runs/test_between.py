@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import harness
+from harness.cli import main
 from harness.errors import InputError
 from harness.results.answer import Answer
 from harness.runs.between import (
@@ -32,6 +33,7 @@ from harness.runs.plan import make_plan
 from harness.runs.rows import Row
 from harness.sources import embedded_rows
 from reports.why.equal_runs import first_difference
+from tests.support.bases import narrow_bert
 
 SMALL = {
     "name": "small",
@@ -161,7 +163,13 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
         writer.writerow(("sentence1", "sentence2", "score"))
         for row in embedded_rows("sts", ("a",))[:30]:
             writer.writerow((row["sentence1"], row["sentence2"], row["score"]))
-    experiment = {**SMALL, "suites": [str(pairs)], "dev": None, "methods": [A, B]}
+    experiment = {
+        **SMALL,
+        "base_models": [narrow_bert()],
+        "suites": [str(pairs)],
+        "dev": None,
+        "methods": [A, B],
+    }
     harness.compare(experiment, workdir=folder / "work", tracked=False, formats=[])
     return folder / "work"
 
@@ -213,12 +221,13 @@ def finished(work: Path) -> set[Path]:
 
 
 def test_the_same_command_after_a_kill_gives_the_same_answer(
-    work: Path, answer: Answer, tmp_path: Path
+    work: Path, answer: Answer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "work"
     shutil.copytree(work, folder)
     words = ["why", "A", "B", "--runs", "6", "--join", JOIN, "--workdir", str(folder), "--json"]
-    command = [sys.executable, "-m", "harness", *words, "--quiet", "--tracking-uri", "none"]
+    words += ["--quiet", "--tracking-uri", "none"]
+    command = [sys.executable, "-m", "harness", *words]
     before = finished(folder)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         end = time.monotonic() + DEADLINE
@@ -232,8 +241,8 @@ def test_the_same_command_after_a_kill_gives_the_same_answer(
     assert 0 < len(kept) < 6
     began = {path: json.loads(path.read_text())["started"] for path in kept}
 
-    resumed = subprocess.run(command, capture_output=True, check=True, timeout=DEADLINE)
-    assert json.loads(resumed.stdout) == json.loads(json.dumps(answer.data))
+    assert main(words) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(answer.data))
     assert len(finished(folder) - before) == 6
     for path, started in began.items():  # none was trained again
         assert json.loads(path.read_text())["started"] == started

@@ -25,6 +25,7 @@ from harness.runs.execute import execute
 from harness.runs.plan import Job, Plan, forget_loaded
 from harness.runs.runner import run_job
 from harness.tasks import catalogue
+from tests.support import own_files
 from tests.support.small_runs import CLS, NATURAL, plan_of
 
 METHOD = """\
@@ -209,19 +210,21 @@ def test_a_module_that_is_edited_during_a_run_of_this_process_changes_nothing(
     assert execute(job, tmp_path).status == "finished"
 
 
-def jobs_beside_a_changing_row() -> list[Job]:
+def jobs_beside_a_changing_row(suite: str = NATURAL) -> list[Job]:
     start_anew()
     rows = [{"method": "changing"}, CLS]
-    jobs = plan_of(methods=rows, seeds=[1], suites=[NATURAL]).jobs
+    jobs = plan_of(methods=rows, seeds=[1], suites=[suite]).jobs
     return [job for job in jobs if job.row in ("changing", "cls")]
 
 
 def test_rows_after_one_that_changes_torch_fail_and_have_their_scores_in_a_new_process(
     plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (truth,) = [execute(job, tmp_path / "truth") for job in plan_of(methods=[CLS], seeds=[1]).jobs]
+    suite = str(own_files.pairs_file(tmp_path / "pairs.csv", 30))
+    plan = plan_of(methods=[CLS], seeds=[1], suites=[suite])
+    (truth,) = [execute(job, tmp_path / "truth") for job in plan.jobs]
     monkeypatch.setattr(shared_code, "_PROCESS", shared_code._Process())
-    changing, other = jobs_beside_a_changing_row()
+    changing, other = jobs_beside_a_changing_row(suite)
     with monkeypatch.context() as patch:
         patch.setattr(torch.nn.LayerNorm, "forward", torch.nn.LayerNorm.forward)  # put back after
         assert execute(changing, tmp_path).status == "finished"
@@ -232,18 +235,11 @@ def test_rows_after_one_that_changes_torch_fail_and_have_their_scores_in_a_new_p
     monkeypatch.setattr(shared_code, "_PROCESS", shared_code._Process())
     assert execute(other, tmp_path).scores == truth.scores
 
-    engine = Processes(ExecutorSettings(workers=1), tmp_path)
-    both, alone = (
-        [
-            answer.value
-            for answer in engine.run(
-                partial(run_job, workdir=tmp_path / name), deque(jobs), lambda: None
-            )
-        ]
-        for name, jobs in (("both", [changing, other]), ("alone", [other]))
-    )
+    engine = Processes(ExecutorSettings(workers=1, cpus_per_run=1), tmp_path)
+    run = partial(run_job, workdir=tmp_path / "both")
+    both = [answer.value for answer in engine.run(run, deque([changing, other]), lambda: None)]
     assert [record.status for record in both] == ["finished", "finished"]
-    assert both[1].scores == alone[0].scores
+    assert both[1].scores == truth.scores
 
 
 def test_rows_beside_a_module_that_changes_torch_when_it_is_imported_fail(

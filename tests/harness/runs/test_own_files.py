@@ -91,7 +91,11 @@ def test_worker_processes_find_the_file_and_refuse_one_that_has_changed(tmp_path
 
     file = own_files.pairs_file(tmp_path / "pairs.csv", 60)
     found = small_runs.compare(
-        tmp_path / "work", suites=[str(file)], seeds=[1], max_steps=2, executor="processes"
+        tmp_path / "work",
+        suites=[str(file)],
+        seeds=[1],
+        max_steps=2,
+        executor={"name": "processes", "workers": 1},
     )
     assert {r.status for r in found.records} == {"finished"}
     assert all(r.score("pairs.csv") is not None for r in found.records)

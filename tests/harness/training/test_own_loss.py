@@ -190,6 +190,7 @@ def test_parameters_of_a_loss_are_options_that_a_study_can_search() -> None:
     assert error.value.key == "skale"
 
 
+@pytest.mark.usefixtures("few_pairs")
 def test_a_loss_in_a_file_is_a_row_for_every_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
