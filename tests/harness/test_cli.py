@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -73,21 +73,17 @@ def compare(tmp_path: Path, capsys: pytest.CaptureFixture[str], **parts: str) ->
 
 def test_help_answers_quickly() -> None:
     command = [sys.executable, "-c", "from harness.cli import main; main(['--help'])"]
-    seconds = []
-    for _ in range(3):
-        started = time.perf_counter()
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        seconds.append(time.perf_counter() - started)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    seconds = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
     assert "harness compare demo" in done.stdout
+    assert seconds < 1.5  # of the processor; 0.3 s on an idle machine
     slow = "{'torch', 'pandas', 'mlflow', 'scipy', 'transformers', 'matplotlib'}"
     ask = f"import sys, harness.cli as c; c.build_parser(); print({slow} & set(sys.modules))"
     assert (
         subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True).stdout.strip()
         == "set()"
     )
-    assert (
-        min(seconds) < 2.0
-    )  # 0.3 s on an idle machine; workers beside it must not make the test fail
 
 
 def test_methods_are_listed_without_the_models_of_transformers() -> None:

@@ -79,7 +79,8 @@ def test_the_best_run_enters_a_comparison_without_training(done: Any) -> None:
     assert record_times(done.workdir) == before
 
 
-@pytest.mark.parametrize("executor", ["serial", WORKERS])
+# A worker is stopped through a file: test_a_request_to_prune_is_whole_when_it_appears is shorter.
+@pytest.mark.parametrize("executor", ["serial", pytest.param(WORKERS, marks=pytest.mark.campaign)])
 def test_a_pruned_run_has_a_curve_and_a_study_without_a_pruner_trains_it_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executor: Any
 ) -> None:

@@ -34,7 +34,7 @@ PROGRAM = next((path for name in NAMES if (path := shutil.which(name))), None)
 class Browser:
     """One page of one browser; `errors` collects exceptions, failed loads and console errors."""
 
-    def __init__(self, program: str, profile: Path, *, seconds: float = 60) -> None:
+    def __init__(self, program: str, profile: Path, *, seconds: float = 240) -> None:
         self.seconds = seconds
         self.count = 0
         self.buffer = b""

@@ -69,6 +69,14 @@ def die_beside_child(file: str) -> None:
     os._exit(7)
 
 
+def change_process() -> int:
+    """Return the id of this process, which is of no use for further runs."""
+    from harness.machine import shared_code
+
+    shared_code._PROCESS.change = "a test changed it"
+    return os.getpid()
+
+
 def make_function() -> Callable[[], int]:
     """Return what cannot be pickled."""
     return lambda: 1

@@ -600,7 +600,6 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.timeout(60)
 def test_a_hostile_folder_is_one_line(name: str, tmp_path: Path) -> None:
     plain = save_plain(tmp_path / "plain")
     folder = save_sentence_encoder(tmp_path / "model", plain, modules.Pooling(32, "mean"))

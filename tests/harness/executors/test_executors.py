@@ -108,6 +108,14 @@ def test_a_ray_worker_ends_with_a_job_of_a_plugin(tmp_path: Path) -> None:
     assert found["third"].value not in (found["first"].value, found["second"].value)
 
 
+def test_a_worker_ends_with_a_job_that_changed_what_later_jobs_use(tmp_path: Path) -> None:
+    calls = [Call("first", jobs.change_process), Call("second", os.getpid)]
+    calls += [Call("third", os.getpid)]
+    found = answers(executor(Processes, tmp_path, workers=1), calls)
+    assert found["first"].value != found["second"].value
+    assert found["second"].value == found["third"].value
+
+
 def test_a_worker_that_ended_is_noticed_though_its_child_lives_on(tmp_path: Path) -> None:
     file = tmp_path / "child"
     calls = [
@@ -142,11 +150,16 @@ def engine_of(kind: type[Executor], monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+@pytest.mark.campaign
 def test_slurm_gives_the_records_of_one_process_though_a_job_is_preempted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a dev set, whose pairs workers do not cut. The signal writes the only checkpoint,
     which is continued.
+
+    Shorter: test_sbatch_gets_the_options_of_the_file has the answers of jobs,
+    test_a_preempted_job_is_queued_again_once_it_has_left the second start, and
+    test_a_stop_writes_a_checkpoint_from_which_the_same_call_continues the checkpoint.
     """
     pytest.importorskip("submitit")
     log, work = tmp_path / "steps", tmp_path / "work"
@@ -232,7 +245,7 @@ def test_workers_end_with_a_coordinator_that_is_killed(tmp_path: Path) -> None:
                 break
         worker = psutil.Process(int(pid.read_text()))
         coordinator.kill()
-    assert psutil.wait_procs([worker], timeout=20)[1] == []  # the job takes a minute
+    assert psutil.wait_procs([worker], timeout=50)[1] == []  # the job takes a minute
 
 
 @pytest.mark.parametrize(

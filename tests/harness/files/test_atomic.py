@@ -31,7 +31,7 @@ def test_an_error_of_another_kind_is_none() -> None:
     assert storage_fault(ValueError("why")) is None
 
 
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("kind", ["pipe", "device", "link to nothing"])
 def test_a_model_that_holds_what_is_no_file_is_refused(tmp_path: Path, kind: str) -> None:
     (tmp_path / "part").mkdir()

@@ -69,23 +69,37 @@ def test_lines_leave_through_one_module() -> None:
     assert printing == {"harness/files/printable.py"}
 
 
-ENCODINGS = ("ascii", "latin-1", "cp1252", "gbk", "cp437", "utf-8")
-
-
-@pytest.mark.parametrize("encoding", ENCODINGS)
-def test_a_command_prints_in_every_encoding(encoding: str, tmp_path: Path) -> None:
-    scores = tmp_path / "scores.csv"
+@pytest.fixture(scope="module")
+def verdict(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """A command that prints a minus sign and letters of several scripts."""
+    scores = tmp_path_factory.mktemp("scores") / "scores.csv"
     lines = ["row,seed,task,score"]
     lines += [f"né\u4e2d,{n},T,{70 + n / 10}\nb,{n},T,{80 + n / 9}" for n in range(1, 6)]
     scores.write_text("\n".join(lines) + "\n", "utf-8")
-    command = [sys.executable, "-m", "harness", "verdict", "--scores", str(scores)]
-    environment = {**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0", "LC_ALL": "C"}
+    return ["verdict", "--scores", str(scores)]
+
+
+def test_a_process_prints_where_the_locale_has_ascii_only(verdict: list[str]) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
+    command = [sys.executable, "-m", "harness", *verdict]
     done = subprocess.run(command, capture_output=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
-    text = done.stdout.decode(encoding)
+    assert re.search("- #1", done.stdout.decode("ascii"))
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "gbk", "cp437", "utf-8"])
+def test_a_command_prints_in_every_encoding(
+    encoding: str, verdict: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed = io.BytesIO()
+    with io.TextIOWrapper(printed, encoding=encoding) as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert main(verdict) == 0
+        stream.flush()
+        text = printed.getvalue().decode(encoding)
     minus = "\u2212" if encoding == "utf-8" else "-"
     assert re.search(f"{minus} #1", text)
-    assert b"Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(

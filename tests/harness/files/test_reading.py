@@ -43,7 +43,7 @@ def put(file: Path, kind: str) -> None:
         os.mknod(file, 0o140600)
 
 
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", READERS)
 def test_what_is_no_file_is_refused_at_once(tmp_path: Path, name: str, kind: str) -> None:
@@ -52,7 +52,7 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path, name: str, kind: str
         READERS[name](tmp_path / "x")
 
 
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("kind", KINDS)
 def test_files_of_a_work_directory_that_are_none_end_nothing(tmp_path: Path, kind: str) -> None:
     put(tmp_path / "progress.json", kind)

@@ -217,14 +217,12 @@ def jobs_beside_a_changing_row(suite: str = NATURAL) -> list[Job]:
     return [job for job in jobs if job.row in ("changing", "cls")]
 
 
-def test_rows_after_one_that_changes_torch_fail_and_have_their_scores_in_a_new_process(
+def test_rows_after_one_that_changes_torch_fail_until_another_process_has_them(
     plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    suite = str(own_files.pairs_file(tmp_path / "pairs.csv", 30))
-    plan = plan_of(methods=[CLS], seeds=[1], suites=[suite])
-    (truth,) = [execute(job, tmp_path / "truth") for job in plan.jobs]
+    (truth,) = [execute(job, tmp_path / "truth") for job in plan_of(methods=[CLS], seeds=[1]).jobs]
     monkeypatch.setattr(shared_code, "_PROCESS", shared_code._Process())
-    changing, other = jobs_beside_a_changing_row(suite)
+    changing, other = jobs_beside_a_changing_row()
     with monkeypatch.context() as patch:
         patch.setattr(torch.nn.LayerNorm, "forward", torch.nn.LayerNorm.forward)  # put back after
         assert execute(changing, tmp_path).status == "finished"
@@ -235,6 +233,16 @@ def test_rows_after_one_that_changes_torch_fail_and_have_their_scores_in_a_new_p
     monkeypatch.setattr(shared_code, "_PROCESS", shared_code._Process())
     assert execute(other, tmp_path).scores == truth.scores
 
+
+@pytest.mark.campaign
+def test_a_row_after_one_that_changes_torch_has_its_scores_in_a_new_worker(
+    plugin: Path, tmp_path: Path
+) -> None:
+    """Shorter: test_a_worker_ends_with_a_job_that_changed_what_later_jobs_use."""
+    suite = str(own_files.pairs_file(tmp_path / "pairs.csv", 30))
+    plan = plan_of(methods=[CLS], seeds=[1], suites=[suite])
+    (truth,) = [execute(job, tmp_path / "truth") for job in plan.jobs]
+    changing, other = jobs_beside_a_changing_row(suite)
     engine = Processes(ExecutorSettings(workers=1, cpus_per_run=1), tmp_path)
     run = partial(run_job, workdir=tmp_path / "both")
     both = [answer.value for answer in engine.run(run, deque([changing, other]), lambda: None)]

@@ -267,7 +267,7 @@ def test_a_process_gives_signs_of_life_while_a_run_says_nothing(
     with Progress(tmp_path, "mine") as progress:
         progress.expect(states(1))
         first = read_progress(tmp_path)[0]
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while read_progress(tmp_path)[0]["alive"] <= first["alive"] + 0.1:
             assert time.monotonic() < deadline
             time.sleep(0.02)
@@ -295,7 +295,7 @@ def test_a_requested_stop_shows_at_once_and_nothing_runs_afterwards(
         assert main(["stop", "--workdir", str(tmp_path)]) == 0
         assert "encoding 64 of 900 sentences" in capsys.readouterr().out
         assert progress.stopping
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while not read_progress(tmp_path)[0].get("stop_requested"):
             assert time.monotonic() < deadline
             time.sleep(0.02)

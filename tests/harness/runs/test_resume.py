@@ -98,10 +98,15 @@ def test_a_run_that_is_killed_at_any_moment_comes_to_the_same_numbers(
     assert find_finished(job, work) == record
 
 
+@pytest.mark.campaign
 def test_a_worker_that_is_killed_continues_its_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a dev set: workers do not cut its pairs to a few."""
+    """Without a dev set: workers do not cut its pairs to a few.
+
+    Shorter: test_answers_errors_and_deaths has another worker take the job of one that died, and
+    test_a_run_that_is_killed_at_any_moment_comes_to_the_same_numbers continues runs.
+    """
     monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
     registry_load, log = registry.load, tmp_path / "steps"
     kind = jobs.observing(Processes, log, at=3)

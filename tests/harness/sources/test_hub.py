@@ -49,7 +49,7 @@ def _unreachable(folder: Path, **more: str) -> list[str]:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=True,
     )
     assert done.stderr == ""
@@ -128,7 +128,7 @@ def test_a_connection_that_breaks_is_one_line_and_no_wrong_input(tmp_path: Path,
         "except RunError as error: print(error)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=600
     )
     server.shutdown()
     assert done.returncode == 0, done.stderr
