@@ -4,8 +4,9 @@ seen.
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -16,28 +17,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.results.store import read_records
-
-REPOSITORY = Path(__file__).parents[2]
-PACKAGE = REPOSITORY / "tests" / "third_party"
-# One process for all: importing torch takes longer than the rest. What a command prints goes to
-# NAME.out.
-COMMANDS = """
-import contextlib, sys
-from pathlib import Path
-import pytest
+from harness import registry
 from harness.cli import main
+from harness.results.store import read_records
+from harness.runs.plan import forget_loaded
+from harness.tasks import catalogue
 from reports.comparison import comparison_document
 from tests.support import short_runs
 from tests.support.bases import narrow_bert
-patch = pytest.MonkeyPatch()
-short_runs.few_pairs(patch, 40)
-# Figures take longest: of our own parts of the report, the tables of scores; of the study's none.
-ours = [builder for builder in comparison_document.built_in() if builder.suites]
-patch.setattr(comparison_document, "built_in", lambda: ours)
-patch.setattr("reports.studies.study_figures.all_figures", lambda *_: ([], []))
-codes = {}
-for name, command in {
+
+REPOSITORY = Path(__file__).parents[2]
+PACKAGE = REPOSITORY / "tests" / "third_party"
+MODULES = ("align_uniform", "centred", "word_order", "order_suite", "seed_range", "halton")
+# What a command prints goes to NAME.out.
+COMMANDS = {
     "methods": "list methods",
     "tasks": "list tasks",
     "suites": "list suites",
@@ -46,12 +39,9 @@ for name, command in {
     "centred": f"check-method centred --json --base-model {narrow_bert()}",
     "compare": "compare comparison.toml --workdir work --tracking-uri none --format md --format csv --quiet "
     f"--set base_models=['{narrow_bert()}']",
-    "study": "study run search.toml --workdir work --tracking-uri none --quiet",
-}.items():
-    with Path(f"{name}.out").open("w") as printed, contextlib.redirect_stdout(printed):
-        codes[name] = main(command.split())
-sys.exit(str({name: code for name, code in codes.items() if code}) if any(codes.values()) else 0)
-"""
+    "study": "study run search.toml --workdir work --tracking-uri none --quiet "
+    f"--set base_model='{narrow_bert()}'",
+}
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -80,6 +70,31 @@ def test_every_example_of_contributing_is_a_file_of_the_package() -> None:
     assert rest == ["align_uniform.py"], "the tutorial has this one"
 
 
+def forget_plugins() -> None:
+    """Look for packages again, as a new process does."""
+    for name in MODULES:
+        sys.modules.pop(name, None)
+    registry._read_entry_points.cache_clear()
+    catalogue.offers.cache_clear()
+    importlib.invalidate_caches()
+    forget_loaded()
+
+
+def run_commands(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    """Run `COMMANDS` there, with few pairs and few figures, which take longest: of our own parts of
+    the report the tables of scores, of the study's none.
+    """
+    short_runs.few_pairs(patch, 40)
+    ours = [builder for builder in comparison_document.built_in() if builder.suites]
+    patch.setattr(comparison_document, "built_in", lambda: ours)
+    patch.setattr("reports.studies.study_figures.all_figures", lambda *_: ([], []))
+    patch.setenv("COLUMNS", "200")
+    patch.chdir(folder)
+    for name, command in COMMANDS.items():
+        with Path(f"{name}.out").open("w") as printed, contextlib.redirect_stdout(printed):
+            assert main(command.split()) == 0, name
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the commands ran, with the package installed into a folder of its own."""
@@ -102,17 +117,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(command, check=True, capture_output=True, text=True)
     for name in ("comparison.toml", "search.toml"):
         shutil.copy(PACKAGE / name, folder / name)
-    path = os.pathsep.join([str(folder / "site"), str(REPOSITORY)])
-    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
-    done = subprocess.run(
-        [sys.executable, "-c", COMMANDS],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    forget_plugins()
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.syspath_prepend(folder / "site")
+            run_commands(folder, patch)
+    finally:
+        forget_plugins()
     return folder
 
 

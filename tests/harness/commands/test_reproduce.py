@@ -16,6 +16,7 @@ from harness.commands import reproduce
 from harness.commands.reproduce import find_cells, read_report, split_name
 from harness.results.store import read_records
 from reports.build import build_comparison
+from tests.support import short_runs
 from tests.support.synthetic import Invented
 
 pytestmark = pytest.mark.usefixtures("few_pairs")
@@ -85,6 +86,7 @@ def test_lists_cells_and_prints_the_runs_and_commands_of_one(
 def test_the_commands_give_the_same_runs_and_the_same_number(
     tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    short_runs.no_report(monkeypatch)
     assert main(["reproduce", f"{tiny}#{NAME}", "--run", str(tmp_path / "new")]) == 0
     assert capsys.readouterr().out.splitlines()[-1].endswith("equal")
     data = read_report(tiny)
@@ -106,8 +108,9 @@ def test_the_commands_give_the_same_runs_and_the_same_number(
 
 
 def test_a_report_chooses_neither_the_executor_nor_the_tracking_server(
-    tiny: Path, tmp_path: Path
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    short_runs.no_report(monkeypatch)
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
         options = [f"--tracking-uri=http://127.0.0.1:{server.getsockname()[1]}"]

@@ -13,20 +13,23 @@ from harness.results.comparison import ComparisonFile
 from harness.runs.frozen_plan import plan_file
 from reports.load import read_comparison
 from reports.read.plan_followed import read_frozen_plan
+from tests.support.bases import narrow_bert
 from tests.support.errors import raises_input_error
 
 pytestmark = pytest.mark.usefixtures("few_pairs", "no_report")
 
-TEXT = """
+BASE = narrow_bert()
+TEXT = f"""
+base_models = ["{BASE}"]
 seeds = [1, 2]
 suites = ["Embedded-STS-natural"]
-corpus = { uri = "embedded:sentences", limit = 64 }
-budget = { steps = 1 }
+corpus = {{ uri = "embedded:sentences", limit = 64 }}
+budget = {{ steps = 1 }}
 baseline = "SimCSE"
-dev = { task = "Embedded-STS-natural", pairs = 20 }
+dev = {{ task = "Embedded-STS-natural", pairs = 20 }}
 methods = [
-  { name = "SimCSE", method = "simcse", preset = "mini" },
-  { name = "SCD", method = "scd", preset = "mini" },
+  {{ name = "SimCSE", method = "simcse", preset = "mini" }},
+  {{ name = "SCD", method = "scd", preset = "mini" }},
 ]
 """
 
@@ -68,11 +71,11 @@ def test_a_comparison_is_as_planned_and_every_change_is_listed(planned: Path) ->
     )
     changes = found(planned, "methods.SimCSE.config.temperature=0.5", text=other)
     assert sorted(changes) == [
-        "SCD · embedded:mini-bert: not run",
-        "SimCSE · embedded:mini-bert: seed 2 not run",
-        "SimCSE · embedded:mini-bert: temperature 0.5 instead of 0.0012",
+        f"SCD · {BASE}: not run",
+        f"SimCSE · {BASE}: seed 2 not run",
+        f"SimCSE · {BASE}: temperature 0.5 instead of 0.0012",
         "baseline: planned SimCSE, now none",
-        "new · embedded:mini-bert: not planned",
+        f"new · {BASE}: not planned",
     ]
 
 
@@ -109,8 +112,8 @@ def test_a_plan_is_neither_replaced_nor_changed(
 def test_a_swapped_seed_is_listed_by_both_halves(planned: Path) -> None:
     changes = found(planned, text=TEXT.replace("[1, 2]", "[1, 3]"))
     for row in ("SimCSE", "SCD"):
-        assert f"{row} · embedded:mini-bert: seed 2 not run" in changes
-        assert f"{row} · embedded:mini-bert: seed 3 not planned" in changes
+        assert f"{row} · {BASE}: seed 2 not run" in changes
+        assert f"{row} · {BASE}: seed 3 not planned" in changes
 
 
 def test_the_dry_run_and_the_start_say_what_differs_from_the_plan(
