@@ -9,10 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support import own_files
+
 EXPERIMENT = """
 name = "small"
 seeds = [1]
-suites = ["Embedded-STS-natural"]
+suites = ["pairs.csv"]
 precision = "fp32"
 max_steps = 1
 corpus = { uri = "embedded:sentences", limit = 16 }
@@ -45,14 +47,14 @@ for command in sys.argv[1].split("|"):
         assert "mteb" not in sys.modules, command
 """
 COMMANDS = (
-    "compare small.toml --workdir w --quiet --format md",
+    "compare small.toml --workdir w --quiet --format csv",
     "compare small.toml --workdir w --dry-run",
     "status --workdir w",
     "verdict --workdir w",
     "report build small --workdir w --format md",
     "doctor --workdir w",
     "track sync --workdir w",
-    "evaluate embedded:mini-bert --suite Embedded-STS-natural",
+    "evaluate embedded:mini-bert --suite pairs.csv",
     "list data",
     "list studies",
 )
@@ -60,6 +62,7 @@ COMMANDS = (
 
 def test_what_is_on_this_disk_is_not_asked_for(tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(EXPERIMENT)
+    own_files.pairs_file(tmp_path / "pairs.csv", 20)
     unset = ("HF_HUB_OFFLINE", "HF_ENDPOINT", "MLFLOW_TRACKING_URI")
     environment = {name: value for name, value in os.environ.items() if name not in unset}
     environment["HARNESS_CACHE"] = str(tmp_path / "cache")
