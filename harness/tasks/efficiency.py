@@ -8,7 +8,6 @@ import statistics
 import time
 from typing import TYPE_CHECKING, Any
 
-from harness.encoder.precision import dtype_of
 from harness.errors import InputError
 from harness.machine.environment import device_name
 from harness.tasks.base import TaskResult, check_vectors
@@ -42,6 +41,8 @@ class EfficiencyTask(ModelOnPairs):
         InputError: no model.
         """
         import torch
+
+        from harness.encoder.precision import dtype_of
 
         if model is None:
             raise InputError(f"{self.name}: there is no model to time", key=self.name)

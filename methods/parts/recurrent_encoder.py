@@ -83,6 +83,7 @@ class RecurrentEncoder(Encoder):
         self.max_length = max_length or UNLIMITED
         self.micro_batch = None
         self.train_length = None
+        self.padding_side = "right"
         self._inputs: set[str] = set()
 
     @property
