@@ -101,9 +101,8 @@ def test_a_budget_by_text_has_another_upper_bound(most: int, steps: int) -> None
 
 def test_a_budget_is_steps_or_sentences() -> None:
     for other in ("by_text=true", "sentences=64"):
-        with pytest.raises(InputError) as error:
+        with raises_input_error(key="budget"):
             read_experiment(str(presets()["adapt"]), ["budget.steps=3", f"budget.{other}"])
-        assert error.value.key == "budget"
 
 
 def test_an_incumbent_is_a_row(tmp_path: Path) -> None:
