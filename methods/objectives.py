@@ -52,8 +52,7 @@ def nt_xent(
             temperature 1).
 
     Source: SimCSE Eq. 4 (unsupervised) and Eq. 5 with its weighted form; paper and code agree. The
-        positive is part of
-    the denominator and the gradient flows through both sides. n = 1 without hard negatives gives 0.
+    positive is part of the denominator and the gradient flows through both sides. n = 1 without hard negatives gives 0.
     """
     check_rows(anchors, positives)
     check_temperature(temperature)
@@ -191,8 +190,7 @@ def vicreg_terms(
         invariance, variance, covariance: l_I, l_V, l_C.
 
     Source: NC Eq. 3. The reference code (facebookresearch/vicreg) averages the invariance over d as
-        well and halves the
-    variance term: its coefficients (i, v, c) are (i/d, v/2, c) here.
+    well and halves the variance term: its coefficients (i, v, c) are (i/d, v/2, c) here.
     """
     check_rows(z_a, z_b, rows=2)
     n, d = z_a.shape

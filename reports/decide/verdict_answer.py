@@ -74,8 +74,7 @@ def verdict(
 
     Returns:
         In `data`: "verdict" ("better", "worse", "no difference", ...), "difference" with "low" and
-            "high" in points,
-        "p" and "family" (what both are corrected for), "means", "seeds"; of all pairs a list by
+        "high" in points, "p" and "family" (what both are corrected for), "means", "seeds"; of all pairs a list by
         block. `frame()`: one row a pair.
 
     Raises:
