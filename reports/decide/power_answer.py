@@ -59,7 +59,8 @@ def power(
 
     Returns:
         In `data`, by block of rows: "seeds" (number -> least difference of any two rows, in
-        points), "planned" (the same of a planned pair), "examples" (their number -> number of seeds -> least difference),
+        points), "planned" (the same of a planned pair), "examples" (their number -> number of
+        seeds -> least difference),
         "needed", and "detectable" (the least and the most that pairs of these rows need).
         `frame()`: one row a number of seeds. Of two rows: "difference", "low", "high",
         "detectable", "examples" and "needed_examples".
