@@ -4,7 +4,6 @@ common with endpoints and models of mteb.
 
 from __future__ import annotations
 
-import hashlib
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +17,7 @@ from harness.encoder.sentences import clean
 from harness.errors import HarnessError, InputError, RunError
 from harness.files.code import digest_of, find_sources
 from harness.files.exits import refuse_exits
-from harness.files.hashing import sha256_of
+from harness.files.hashing import sha256_of, sha256_of_text
 from harness.files.imports import import_path
 from harness.files.printable import first_line
 from harness.tasks.base import Array, as_array
@@ -169,7 +168,7 @@ class FileVectors(OutsideModel):
     def _key(self, text: str) -> str:
         if not self.hashed:
             return text
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        return sha256_of_text(text)
 
     @cached_property
     def identity(self) -> str:

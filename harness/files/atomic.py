@@ -51,8 +51,10 @@ def write_atomic(path: Path, data: bytes | str, *, durable: bool = True) -> None
         raw = data
     # Not tempfile: its files are readable by their owner only, and records are for everyone who may
     # read the folder.
-    name = path.parent / f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}"
-    handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    mark = f"{os.getpid()}.{secrets.token_hex(4)}"
+    name = path.parent / f".{path.name}.{mark}"
+    only_new = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    handle = os.open(name, only_new, 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(raw)
@@ -74,7 +76,8 @@ def sweep(path: Path) -> None:
     """Remove what kills left of the writing of a file; the caller keeps others from writing it
     meanwhile.
     """
-    for left in path.parent.glob(f".{escape(path.name)}.*.{'[0-9a-f]' * 8}"):
+    random = "[0-9a-f]" * 8
+    for left in path.parent.glob(f".{escape(path.name)}.*.{random}"):
         left.unlink(missing_ok=True)
 
 
@@ -82,7 +85,8 @@ def open_folder(path: Path) -> Path:
     """A new folder next to `path` to write into, with the rights that the umask gives (tempfile's
     are its owner's).
     """
-    folder = path.parent / f".{path.name}.{secrets.token_hex(4)}"
+    mark = secrets.token_hex(4)
+    folder = path.parent / f".{path.name}.{mark}"
     folder.mkdir()
     return folder
 
@@ -121,18 +125,26 @@ def storage_fault(error: BaseException, folder: Path | None = None) -> OSError |
     """
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, OSError) and (cause.errno in WHOLE_DISK or _lies_below(cause, folder)):
+        if isinstance(cause, OSError) and _concerns(cause, folder):
             return cause
         cause = cause.__cause__
     for code in WHOLE_DISK:  # as safetensors and Arrow report it, in errors of their own
-        if os.strerror(code) in str(error):
-            return OSError(code, os.strerror(code), None if folder is None else str(folder))
+        reason = os.strerror(code)
+        if reason in str(error):
+            place = None if folder is None else str(folder)
+            return OSError(code, reason, place)
     return None
+
+
+def _concerns(error: OSError, folder: Path | None) -> bool:
+    return error.errno in WHOLE_DISK or _lies_below(error, folder)
 
 
 def _lies_below(error: OSError, folder: Path | None) -> bool:
     named = error.filename
-    if folder is None or error.errno not in ONE_PLACE or not isinstance(named, str | os.PathLike):
+    if folder is None or error.errno not in ONE_PLACE:
+        return False
+    if not isinstance(named, str | os.PathLike):
         return False
     return Path(named).absolute().is_relative_to(folder.absolute())
 

@@ -70,7 +70,11 @@ def _library_folders() -> tuple[str, ...]:
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     folders = [sysconfig.get_path(name) for name in names]
     folders += [*site.getsitepackages(), site.getusersitepackages()]
-    return tuple(dict.fromkeys(f"{folder.rstrip('/')}/" for folder in folders if folder))
+    found = []
+    for folder in folders:
+        if folder:
+            found.append(f"{folder.rstrip('/')}/")
+    return tuple(dict.fromkeys(found))
 
 
 def is_library(file: str | Path) -> bool:
@@ -92,7 +96,9 @@ def find_sources(modules: Sequence[str]) -> dict[str, Source]:
     Imports are found in the syntax, also those inside of functions; nothing is imported. Names that
     a program computes cannot be found.
     """
-    near = frozenset(name for module in modules for name in _packages_beside(module))
+    near: set[str] = set()
+    for module in modules:
+        near.update(_packages_beside(module))
     found: dict[str, Source] = {}
     queue = [name for module in modules for name in _with_parents(module)]
     visited = set(queue)
@@ -104,7 +110,8 @@ def find_sources(modules: Sequence[str]) -> dict[str, Source]:
         file = _file_of(name, spec)
         if file is None or is_shipped(file):
             continue
-        if is_library(file) and name.partition(".")[0] not in near:
+        package = name.partition(".")[0]
+        if is_library(file) and package not in near:
             continue
         source = _read(name, file)
         if source is None:
@@ -155,7 +162,9 @@ def changed_files(sources: Mapping[str, Source]) -> list[Path]:
     changed = []
     for source in sources.values():
         now = read_again(source)
-        if source.imported is not None and (now is None or now.digest != source.digest):
+        if source.imported is None:
+            continue
+        if now is None or now.digest != source.digest:
             changed.append(source.file)
     return changed
 
@@ -195,7 +204,8 @@ class Importing:
 def _with_parents(module: str) -> list[str]:
     """Return a, a.b and a.b.c of a.b.c: importing it executes all of them."""
     parts = module.split(".")
-    return [".".join(parts[:end]) for end in range(1, len(parts) + 1)]
+    ends = range(1, len(parts) + 1)
+    return [".".join(parts[:end]) for end in ends]
 
 
 def _packages_beside(module: str) -> list[str]:
@@ -206,7 +216,11 @@ def _packages_beside(module: str) -> list[str]:
         return [top]
     packages = _packages()
     own = set(packages.get(top, ()))
-    return [top, *(name for name, owners in packages.items() if own & set(owners))]
+    beside = [top]
+    for name, owners in packages.items():
+        if own & set(owners):
+            beside.append(name)
+    return beside
 
 
 @cache
@@ -271,16 +285,23 @@ def _imports(tree: ast.Module | None, package: str) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            base = _absolute("." * node.level + (node.module or ""), package)
+            written = "." * node.level + (node.module or "")
+            base = _absolute(written, package)
             if base:
                 yield base
-                yield from (f"{base}.{alias.name}" for alias in node.names if alias.name != "*")
+                for alias in node.names:
+                    if alias.name != "*":
+                        yield f"{base}.{alias.name}"
         elif isinstance(node, ast.Call) and node.args:
-            function = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            name = getattr(node.func, "id", "")
+            function = getattr(node.func, "attr", name)
             first = node.args[0]
-            named = isinstance(first, ast.Constant) and isinstance(first.value, str)
-            if function in ("import_module", "__import__") and named:
-                yield from filter(None, [_absolute(str(first.value), package)])  # type: ignore[attr-defined]
+            if function not in ("import_module", "__import__"):
+                continue
+            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                module = _absolute(first.value, package)
+                if module:
+                    yield module
 
 
 def _absolute(name: str, package: str) -> str:

@@ -18,3 +18,9 @@ def sha256_of(file: Path) -> str:
     """The sha256 of a file's bytes, in hexadecimal digits."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def sha256_of_text(text: str) -> str:
+    """The sha256 of a text, which may hold lone surrogates, in hexadecimal digits."""
+    encoded = text.encode("utf-8", "surrogatepass")
+    return hashlib.sha256(encoded).hexdigest()

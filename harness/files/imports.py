@@ -19,7 +19,8 @@ def names_code(text: str) -> bool:
     (True, False, False)
     """
     module, colon, name = text.partition(":")
-    return bool(colon) and all(part.isidentifier() for part in f"{module}.{name}".split("."))
+    parts = f"{module}.{name}".split(".")
+    return bool(colon) and all(part.isidentifier() for part in parts)
 
 
 def import_path(path: str, *, key: str) -> Any:
@@ -48,7 +49,8 @@ def import_path(path: str, *, key: str) -> Any:
             found = getattr(found, part)
     except ENDS as error:  # whatever a module does when it is imported
         said = f"{type(error).__name__}: {first_line(error):.200}"
-        raise InputError(f'"{path}" cannot be imported: {said}', key=key) from error
+        message = f'"{path}" cannot be imported: {said}'
+        raise InputError(message, key=key) from error
     finally:
         if added and folder in sys.path:
             sys.path.remove(folder)

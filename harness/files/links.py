@@ -92,6 +92,7 @@ def _links_below(folder: Path) -> Iterator[Path]:
 
 def _holds_runs_only(path: Path) -> bool:
     try:
-        return all(_RUN.fullmatch(name) for name in os.listdir(path))
+        names = os.listdir(path)
+        return all(_RUN.fullmatch(name) for name in names)
     except OSError:
         return False

@@ -89,7 +89,8 @@ def work_lock(workdir: Path, prefix: str = "", what: str = "") -> Iterator[None]
     try:
         workdir.mkdir(parents=True, exist_ok=True)
         lock.acquire()
-        holder = json.dumps({"pid": os.getpid(), "host": socket.gethostname()})
+        owner = {"pid": os.getpid(), "host": socket.gethostname()}
+        holder = json.dumps(owner)
         write_atomic(holder_file, holder, durable=False)  # a link there is replaced, not followed
     except Timeout:
         if not Path(lock.lock_file).exists():  # none can be made there, as in /proc

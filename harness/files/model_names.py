@@ -54,7 +54,8 @@ def label_of(name: str) -> str:
     """
     if name.startswith(ENDPOINTS):
         return name.rpartition("#")[2]
-    last = name.rstrip("/").rpartition("/")[2].rpartition(":")[2]
+    last = name.rstrip("/").rpartition("/")[2]
+    last = last.rpartition(":")[2]
     if is_file(last):
         return Path(last).stem
     return last

@@ -62,8 +62,12 @@ def redacted(text: str) -> str:
     """
     text = _PRIVATE.sub(HIDDEN, _URI.sub(_without_user, text))
     for named in (_HEADER, _BEARER, _ASSIGNED):
-        text = named.sub(lambda found: f"{found['key']}{HIDDEN}", text)
+        text = named.sub(_hide_value, text)
     return _KNOWN.sub(HIDDEN, _STATED.sub(_without_value, text))
+
+
+def _hide_value(found: re.Match[str]) -> str:
+    return f"{found['key']}{HIDDEN}"
 
 
 def has_known_token(text: str) -> bool:
@@ -72,16 +76,21 @@ def has_known_token(text: str) -> bool:
     >>> has_known_token("token = tokenizer.next()"), has_known_token("key = hf_" + 20 * "a1")
     (False, True)
     """
-    return _KNOWN.search(text) is not None or _PRIVATE.search(text) is not None
+    return bool(_KNOWN.search(text) or _PRIVATE.search(text))
 
 
 def _without_value(stated: re.Match[str]) -> str:
     """Return a key without its value. A word after "token:" may be prose, as in "token: expected a
     number", which is not hidden.
     """
-    is_last = stated.end() == len(stated.string) or stated.string[stated.end()] == "\n"
+    text = stated.string
+    is_last = stated.end() == len(text) or text[stated.end()] == "\n"
     is_prose = _PROSE.fullmatch(stated["value"]) is not None
-    if is_prose and (not is_last if stated["weak"] else stated["value"] in _WORDS):
+    if stated["weak"]:
+        is_plain = not is_last
+    else:
+        is_plain = stated["value"] in _WORDS
+    if is_prose and is_plain:
         return stated[0]
     return f"{stated['key']}{HIDDEN}"
 
@@ -108,7 +117,8 @@ ACTING = re.compile(
 
 def visible(text: str) -> str:
     """The text with each acting character as its picture ("␛") or its code point ("<U+202E>")."""
-    return ACTING.sub(_picture, text.replace("\r\n", "\n").replace("\r", "\n"))
+    unified = text.replace("\r\n", "\n").replace("\r", "\n")
+    return ACTING.sub(_picture, unified)
 
 
 def _picture(acting: re.Match[str]) -> str:
@@ -179,7 +189,8 @@ def _replace_signs(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     signs = error.object[error.start : error.end].translate(_PLAIN)
-    return "".join(sign if sign.isascii() else "?" for sign in signs), error.end
+    plain = [sign if sign.isascii() else "?" for sign in signs]
+    return "".join(plain), error.end
 
 
 codecs.register_error(_ERRORS, _replace_signs)
@@ -225,7 +236,8 @@ def shorten(text: str, most: int = 2000) -> str:
 
 def tell_error(line: str) -> None:
     """Write a line on standard error; see `safe_line`."""
-    print(encodable(safe_line(line), sys.stderr), file=sys.stderr, flush=True)
+    shown = encodable(safe_line(line), sys.stderr)
+    print(shown, file=sys.stderr, flush=True)
 
 
 def tell_lines(text: str, *, error: bool = False) -> None:
@@ -244,7 +256,8 @@ class SafeFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """One line; the lines of a traceback after it."""
-        return "\n".join(safe_line(line) for line in super().format(record).splitlines())
+        lines = super().format(record).splitlines()
+        return "\n".join(safe_line(line) for line in lines)
 
 
 # Also what Markdown only reads in places (lists, links, tables, emphasis, code): escaping more than
@@ -275,7 +288,8 @@ def name_fault(name: str) -> str | None:
     if not name.strip():
         return "a name is needed, not an empty text"
     if (size := len(name.encode(errors="replace"))) > LONGEST:
-        return f'a name is at most {LONGEST} bytes long, not {size}: "{one_line(name)[:40]}..."'
+        begin = one_line(name)[:40]
+        return f'a name is at most {LONGEST} bytes long, not {size}: "{begin}..."'
     if not _NAME.fullmatch(name):
         return (
             "becomes the name of a file, so it begins with a letter or digit and holds letters, digits, blanks and "

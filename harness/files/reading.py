@@ -108,7 +108,8 @@ def read_lines(path: Path) -> list[str]:
     Raises:
         InputError: as `read_text`.
     """
-    return [line.removesuffix("\r") for line in read_text(path).split("\n")]
+    lines = read_text(path).split("\n")
+    return [line.removesuffix("\r") for line in lines]
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -216,7 +217,8 @@ def toml_lines(values: Mapping[str, Any]) -> str:
     """`key = value` for each, without section headers, so that any header may precede it."""
     import tomlkit
 
-    return tomlkit.dumps({key: inline(value) for key, value in values.items()})
+    tables = {key: inline(value) for key, value in values.items()}
+    return tomlkit.dumps(tables)
 
 
 def toml_comment(text: str) -> str:

@@ -93,7 +93,10 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     except (OSError, ValueError, OverflowError, pyarrow.ArrowException) as error:
         message = f"cannot be read as Parquet ({first_line(error)})"
         raise InputError(message, file=path) from None
-    unnamed = [name for name in frame.columns if _UNNAMED_INDEX.fullmatch(str(name))]
+    unnamed = []
+    for name in frame.columns:
+        if _UNNAMED_INDEX.fullmatch(str(name)):
+            unnamed.append(name)
     return frame.drop(columns=unnamed)
 
 
@@ -127,7 +130,8 @@ def _parse_number(text: str) -> float | None:
     except ValueError:
         return None
     # Python reads 1_000, and digits of every script.
-    if "_" in text or not text.isascii() or not math.isfinite(number):
+    is_plain = text.isascii() and "_" not in text
+    if not is_plain or not math.isfinite(number):
         return None
     return number
 
@@ -136,11 +140,14 @@ def _mend_number(text: str) -> str | None:
     """Return how a text becomes the number that it is meant to be; None where that is not known."""
     if not text:
         return "remove the line if there is none"
-    if text.count(",") == 1 and _parse_number(text.replace(",", ".")) is not None:
+    with_point = text.replace(",", ".")
+    if text.count(",") == 1 and _parse_number(with_point) is not None:
         return "write a point in place of the comma"
-    if text.endswith("%") and _parse_number(text[:-1].strip()) is not None:
+    without_end = text[:-1].strip()
+    if text.endswith("%") and _parse_number(without_end) is not None:
         return "leave out the sign %"
-    if text[0] in "\u2212\u2013" and _parse_number(text[1:]) is not None:
+    without_sign = text[1:]
+    if text[0] in "\u2212\u2013" and _parse_number(without_sign) is not None:
         return "write the minus sign as -"
     return None
 
@@ -150,7 +157,8 @@ def clean(text: object) -> str:
     content = str(text)
     if content.isascii():  # nothing to compose, and no mark
         return content.strip()
-    return unicodedata.normalize("NFC", content).strip().strip("\ufeff\u200b").strip()
+    composed = unicodedata.normalize("NFC", content).strip()
+    return composed.strip("\ufeff\u200b").strip()
 
 
 def clean_name(text: object) -> str:
@@ -189,7 +197,8 @@ def _read_text(path: Path) -> str:
         place = f"{path}, line {line}"
         raise InputError("not UTF-8", file=place, remedy="save the file as UTF-8") from None
     if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
+        before = text[: text.index("\0")]
+        line = before.count("\n") + 1
         place = f"{path}, line {line}"
         raise InputError("holds NUL, so is no text", file=place, remedy="save the file as UTF-8")
     return text
@@ -199,9 +208,12 @@ def _read_csv(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield line number and cells of each row that is not empty."""
     rows = separated_rows(path, lambda: io.StringIO(text, newline=""))
     _, header = next(rows)
-    _check_header(header[1:] if not header[0] else header, str(path))
+    # pandas writes the numbers of rows without a name above them
+    named = header[1:] if not header[0] else header
+    _check_header(named, str(path))
     for line, cells in rows:
-        row = dict(zip(header, map(clean, cells), strict=True))
+        texts = map(clean, cells)
+        row = dict(zip(header, texts, strict=True))
         if any(row.values()):
             row.pop("", None)  # the numbers that pandas gives to rows, in a column without a name
             yield line, row
@@ -377,7 +389,8 @@ def _read_jsonl(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
         if not isinstance(row, dict):
             message = f"expected an object with a key a column, not {type(row).__name__}"
             raise InputError(message, file=place)
-        yield number, {clean(key): _cell(value) for key, value in row.items()}
+        cells = {clean(key): _cell(value) for key, value in row.items()}
+        yield number, cells
 
 
 def _frame_of(rows: Iterator[tuple[int, dict[str, str]]], where: str) -> pd.DataFrame:
@@ -403,10 +416,12 @@ def _clean_frame(frame: pd.DataFrame, where: str) -> pd.DataFrame:
     _check_header(header, where)
     if not len(frame):
         raise InputError("has no rows", file=where)
-    index = pd.Index(range(1, len(frame) + 1), name="line")
+    lines = range(1, len(frame) + 1)
+    index = pd.Index(lines, name="line")
     columns = {}
     for place, name in enumerate(header):
-        columns[name] = [_cell(value) for value in frame.iloc[:, place].tolist()]
+        values = frame.iloc[:, place].tolist()
+        columns[name] = [_cell(value) for value in values]
     return pd.DataFrame(columns, index=index, dtype=str)
 
 

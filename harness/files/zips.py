@@ -32,7 +32,8 @@ def write_zip(archive: Path, members: Mapping[str, bytes | Path]) -> None:
     Raises:
         OSError: the archive cannot be written, or a file cannot be read.
     """
-    part = archive.with_name(f".{archive.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    mark = f"{os.getpid()}.{secrets.token_hex(4)}"
+    part = archive.with_name(f".{archive.name}.{mark}")
     try:
         with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as packed:
             for name in sorted(members):
@@ -50,7 +51,10 @@ def _add(packed: zipfile.ZipFile, name: str, content: bytes | Path) -> None:
     if isinstance(content, bytes):
         packed.writestr(about, content)
         return
-    with content.open("rb") as source, packed.open(about, "w", force_zip64=True) as target:
+    with (
+        content.open("rb") as source,
+        packed.open(about, "w", force_zip64=True) as target,
+    ):
         shutil.copyfileobj(source, target, _CHUNK)
 
 
@@ -83,7 +87,8 @@ def _check_members(archive: Path, members: list[zipfile.ZipInfo], most: int) -> 
     for member in members:
         fault = _fault_of(member, seen)
         if fault:
-            message = f'the file "{one_line(member.filename):.100}" {fault}; nothing was unpacked'
+            name = f"{one_line(member.filename):.100}"
+            message = f'the file "{name}" {fault}; nothing was unpacked'
             raise InputError(message, file=archive)
         seen.add(member.filename.casefold())
     if sum(member.file_size for member in members) > most:
@@ -97,9 +102,11 @@ def _fault_of(member: zipfile.ZipInfo, seen: set[str]) -> str:
     kind = stat.S_IFMT(member.external_attr >> 16)
     if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
         return "is a link or a device"
-    if _DRIVE.match(name) or any(part in ("", ".", "..") for part in parts):
+    is_relative = any(part in ("", ".", "..") for part in parts)
+    if _DRIVE.match(name) or is_relative:
         return "would be outside of the folder"
-    if any(character in name for character in "\\\0:") or any(len(part) > 200 for part in parts):
+    is_strange = any(character in name for character in "\\\0:")
+    if is_strange or any(len(part) > 200 for part in parts):
         return "has a name that not every system can have"
     if member.flag_bits & 1:
         return "is encrypted"

@@ -28,7 +28,8 @@ EMBEDDED_MODELS: dict[str, Path] = {"mini-bert": FOLDER / "model"}
 
 def embedded_files(name: str, parts: Iterable[str] = PARTS) -> list[Path]:
     """The files `name`.jsonl of those parts that have one, in the order of the parts."""
-    return [file for part in parts if (file := FOLDER / part / f"{name}.jsonl").is_file()]
+    files = [FOLDER / part / f"{name}.jsonl" for part in parts]
+    return [file for file in files if file.is_file()]
 
 
 def embedded_rows(name: str, parts: Iterable[str] = PARTS) -> list[dict[str, Any]]:
@@ -37,7 +38,8 @@ def embedded_rows(name: str, parts: Iterable[str] = PARTS) -> list[dict[str, Any
     """
     found = []
     for file in embedded_files(name, parts):
-        found += [{"part": file.parent.name, **row} for row in _read_rows(file)]
+        part = file.parent.name
+        found += [{"part": part, **row} for row in _read_rows(file)]
     return found
 
 
@@ -85,7 +87,8 @@ def resolve_model(name: str) -> str:
             file=name,
             remedy="give the folder that holds config.json and the weights; vectors are .npz or .parquet",
         )
-    if not name.strip() or name.startswith(("/", ".", "~")) or name.count("/") > 1 or "\\" in name:
+    is_path = name.startswith(("/", ".", "~")) or name.count("/") > 1 or "\\" in name
+    if not name.strip() or is_path:
         raise InputError(
             f'base model "{name}": no such folder; give a model folder, a hub id such as ORG/NAME, or '
             + " / ".join(PREFIX + model for model in EMBEDDED_MODELS),
@@ -101,7 +104,8 @@ _SEGMENTED = ("xlnet", "funnel")  # types of models whose segments are not zeros
 def _base_fingerprint(adapter: Path) -> str:
     """Fingerprint of the base model that an adapter names; empty where its weights lie beside it."""
     base = read_json(adapter).get("base_model_name_or_path")
-    if (adapter.parent / "config.json").is_file() or not isinstance(base, str):
+    lies_beside = (adapter.parent / "config.json").is_file()
+    if lies_beside or not isinstance(base, str):
         return ""
     if expand_user(base).resolve() == adapter.parent.resolve():  # itself
         return ""
@@ -134,7 +138,8 @@ def model_fingerprint(name: str) -> str:
     folder = Path(where)
     if folder.is_dir():
         digest = hashlib.sha256()
-        for file in sorted(f for f in folder.rglob("*") if f.suffix in _SUFFIXES and f.is_file()):
+        files = [file for file in folder.rglob("*") if file.suffix in _SUFFIXES]
+        for file in sorted(file for file in files if file.is_file()):
             digest.update(str(file.relative_to(folder)).encode())
             with file.open("rb") as stream:
                 digest.update(hashlib.file_digest(stream, "sha256").digest())

@@ -99,9 +99,8 @@ class PairSet:
         """
         total = sum(len(subset.gold) for subset in self.subsets)
         if count > total:
-            raise InputError(
-                f"{self.task} {self.split} ({self.source}) has {total:,} pairs, and not {count:,}"
-            )
+            place = f"{self.task} {self.split} ({self.source})"
+            raise InputError(f"{place} has {total:,} pairs, and not {count:,}")
         chosen = set(
             np.random.default_rng(int(self.sha256, 16)).permutation(total)[:count].tolist()
         )
@@ -116,7 +115,8 @@ class PairSet:
             left, right = (
                 [texts[row] for row in own] for texts in (subset.sentences1, subset.sentences2)
             )
-            subsets.append(_subset(subset.name, left, right, subset.gold[own].tolist()))
+            gold = subset.gold[own].tolist()
+            subsets.append(_subset(subset.name, left, right, gold))
         kept = tuple(subset for subset in subsets if len(subset.gold))
         return replace(self, subsets=kept, sha256=_fingerprint(kept), whole=False)
 
@@ -155,7 +155,7 @@ def load_sts(task: str, *, source: Source, split: str = "test") -> PairSet:
             f"{task} of source {source} has no {split} split, only: {', '.join(splits)}",
             key="split",
         )
-    subsets = tuple(_subset(name, *pairs) for name, pairs in read(task, split))
+    subsets = tuple([_subset(name, *pairs) for name, pairs in read(task, split)])
     return PairSet(task, source, split, subsets, _fingerprint(subsets), preparation)
 
 
@@ -176,7 +176,8 @@ def pair_set(
 def _fingerprint(subsets: tuple[Subset, ...]) -> str:
     digest = hashlib.sha256(b"harness-pairs-1\n")
     for subset in subsets:
-        for text in (subset.name, str(len(subset.gold)), *subset.sentences1, *subset.sentences2):
+        texts = (subset.name, str(len(subset.gold)), *subset.sentences1, *subset.sentences2)
+        for text in texts:
             raw = text.encode()
             digest.update(b"%d:%b" % (len(raw), raw))
         digest.update(subset.gold.astype("<f8").tobytes())
@@ -201,8 +202,10 @@ def _senteval(task: str, split: str) -> Iterable[_Named]:
 
 def _mteb(task: str, split: str) -> list[_Named]:
     repository, revision = MTEB_SETS[task]
-    data = hub_split(repository, "validation" if split == "dev" else split, revision)
-    return [(split, (list(data["sentence1"]), list(data["sentence2"]), list(data["score"])))]
+    name = "validation" if split == "dev" else split
+    data = hub_split(repository, name, revision)
+    columns = [list(data[column]) for column in ("sentence1", "sentence2", "score")]
+    return [(split, (columns[0], columns[1], columns[2]))]
 
 
 def read_translated_file(file: Path) -> senteval.ScoredPairs:
@@ -239,13 +242,16 @@ def read_translated_file(file: Path) -> senteval.ScoredPairs:
         raise InputError(
             f"{len(gold)} pairs, expected {_PAIRS}; the file is truncated: delete it", file=file
         )
-    return frame["sentence1"].tolist(), frame["sentence2"].tolist(), gold.tolist()
+    first = frame["sentence1"].tolist()
+    second = frame["sentence2"].tolist()
+    return first, second, gold.tolist()
 
 
 def _read_translated(task: str, split: str) -> list[_Named]:
     language = TRANSLATED[task]
     try:
-        return [(split, read_translated_file(hub_file(_TRANSLATIONS, f"stsb-{language}-test.csv")))]
+        file = hub_file(_TRANSLATIONS, f"stsb-{language}-test.csv")
+        return [(split, read_translated_file(file))]
     except InputError as error:
         try:  # how the hub itself stores it since data sets may hold no code
             file = hub_file(_TRANSLATIONS, f"{language}/test-00000-of-00001.parquet")
@@ -256,7 +262,8 @@ def _read_translated(task: str, split: str) -> list[_Named]:
 
 def _read_embedded(task: str, split: str) -> Iterable[_Named]:
     for part in EMBEDDED_PARTS[task]:
-        rows = [row for row in embedded_rows("sts", (part,)) if row["split"] == split]
+        written = embedded_rows("sts", (part,))
+        rows = [row for row in written if row["split"] == split]
         if task == EMBEDDED_STS[0]:
             rows = [row for row in rows if row.get("natural", True)]
         left, right, gold = (

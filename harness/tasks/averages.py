@@ -27,7 +27,8 @@ class Average:
         few = ", ".join(self.missing[:3])
         if len(self.missing) > 3:
             few += ", ..."
-        return f"incomplete ({self.of - len(self.missing)} of {self.of}; missing: {few})"
+        known = self.of - len(self.missing)
+        return f"incomplete ({known} of {self.of}; missing: {few})"
 
 
 def mean_of(
@@ -44,8 +45,12 @@ def mean_of(
         return Average(None, missing, len(tasks))
     chosen = []
     for task in tasks:
-        chosen.append(values[task] if decimals is None else round(values[task], decimals))
-    return Average(sum(chosen) / len(chosen), (), len(tasks))
+        value = values[task]
+        if decimals is not None:
+            value = round(value, decimals)
+        chosen.append(value)
+    mean = sum(chosen) / len(chosen)
+    return Average(mean, (), len(tasks))
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,10 @@ class Mean:
     @property
     def tasks(self) -> tuple[str, ...]:
         """The tasks that it goes over, each once."""
-        return tuple(dict.fromkeys(task for part in self.parts for task in part.tasks))
+        tasks: list[str] = []
+        for part in self.parts:
+            tasks.extend(part.tasks)
+        return tuple(dict.fromkeys(tasks))
 
     def value(self, values: Mapping[Number, float]) -> float | None:
         """In percent; None where a part has none."""
@@ -89,9 +97,9 @@ class Mean:
         known = [value for value in parts if value is not None]
         if not known or len(known) < len(parts):
             return None
-        return sum(
-            value if self.decimals is None else round(value, self.decimals) for value in known
-        ) / len(known)
+        if self.decimals is not None:
+            known = [round(value, self.decimals) for value in known]
+        return sum(known) / len(known)
 
     def lacking(self, values: Mapping[Number, float]) -> tuple[str, ...]:
         """Its tasks of which a number is not among `values`."""
@@ -105,7 +113,9 @@ class Mean:
 
     def over(self, values: Mapping[Number, float]) -> Average:
         """From numbers in percent."""
-        return Average(self.value(values), self.lacking(values), len(self.tasks))
+        value = self.value(values)
+        lacking = self.lacking(values)
+        return Average(value, lacking, len(self.tasks))
 
     def of(self, scores: Iterable[Score]) -> Average:
         """From the scores of one run."""
@@ -114,4 +124,8 @@ class Mean:
 
 def numbers_of(scores: Iterable[Score]) -> dict[Number, float]:
     """What the scores of one run say, in percent."""
-    return {Number(s.task, s.metric, s.aggregation, s.split): 100 * s.value for s in scores}
+    numbers = {}
+    for score in scores:
+        number = Number(score.task, score.metric, score.aggregation, score.split)
+        numbers[number] = 100 * score.value
+    return numbers

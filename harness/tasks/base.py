@@ -171,7 +171,8 @@ def check_vectors(vectors: Any, n: int) -> Array:
         RunError: it is no such array; the message says what it is.
     """
     x = as_array(vectors)
-    if x.ndim != 2 or len(x) != n or (n and not x.shape[1]):
+    is_table = x.ndim == 2 and len(x) == n
+    if not is_table or (n and not x.shape[1]):
         raise RunError(f"encode returned shape {x.shape} for {n} texts; expected ({n}, d)")
     if not np.issubdtype(x.dtype, np.floating):
         raise RunError(f"encode returned {x.dtype} vectors; expected floating-point numbers")
@@ -188,7 +189,8 @@ def finite(x: Array) -> tuple[Array, int]:
     bad = ~np.isfinite(x)
     rows = int(bad.any(axis=1).sum())
     if rows:
-        return (np.where(bad, np.zeros((), dtype=x.dtype), x), rows)
+        zero = np.zeros((), dtype=x.dtype)
+        return (np.where(bad, zero, x), rows)
     return (x, 0)
 
 

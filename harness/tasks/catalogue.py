@@ -83,7 +83,8 @@ def check(point: EntryPoint) -> None:
     """
     for name, known in offers().items():
         if len(known) > 1 and point in known:
-            raise InputError(registry.collision(registry.TASKS, name, list(known)), key=name)
+            message = registry.collision(registry.TASKS, name, list(known))
+            raise InputError(message, key=name)
 
 
 def suite(name: str) -> Suite:
@@ -100,7 +101,9 @@ def suite(name: str) -> Suite:
 
 def is_suite(name: str) -> bool:
     """True if a name means a suite, and not a task."""
-    return name in registry.names(registry.SUITES) or _open_suite(name) is not None
+    if name in registry.names(registry.SUITES):
+        return True
+    return _open_suite(name) is not None
 
 
 def _open_suite(name: str) -> Callable[[str], Suite] | None:
@@ -163,7 +166,8 @@ def resolve_tasks(names: Sequence[str | TaskFile | Any], *, source: str = "sente
         )
     checked: Source = "mteb" if source == "mteb" else "senteval"
     tasks: dict[str, Task] = {}
-    files = iter(open_files([file for name in names if (file := own_file(name)) is not None]))
+    own = [own_file(name) for name in names]
+    files = iter(open_files([file for file in own if file is not None]))
     frames = 0
     for name in names:
         if own_file(name) is not None:
@@ -198,7 +202,8 @@ def own_file(entry: str | TaskFile | Any) -> TaskFile | None:
 def _task(name: str, source: Source) -> Task:
     known = offers().get(name, ())
     if len(known) > 1:
-        raise InputError(registry.collision(registry.TASKS, name, list(known)), key=name)
+        message = registry.collision(registry.TASKS, name, list(known))
+        raise InputError(message, key=name)
     if known:
         return _make(known[0], name, source)
     return _beyond(name, source)
@@ -221,7 +226,8 @@ def _beyond(name: str, source: Source) -> Task:
             return family.make(meant, source)
     prefixes = tuple(family.prefix for family in families)
     suites = registry.names(registry.SUITES)
-    known = [*suites, *(own for own in offers() if not own.startswith(prefixes))]
+    closed = [own for own in offers() if not own.startswith(prefixes)]
+    known = [*suites, *closed]
     is_unlike = not difflib.get_close_matches(name, known, n=1, cutoff=0.8)
     for family in families:
         has_prefix = name.startswith(family.prefix)
@@ -251,12 +257,17 @@ def _find_listed(name: str, family: OpenFamily) -> str:
         InputError: it may mean several.
     """
     short = name.removeprefix(family.prefix).lower()
-    bare = {known: known.removeprefix(family.prefix).lower() for known in family.names}
+    bare = {}
+    for known in family.names:
+        bare[known] = known.removeprefix(family.prefix).lower()
     meant = [known for known in bare if bare[known] == short]
     if not meant:
-        meant = [known for known in bare if _SUFFIX.sub("", bare[known]) == short]
+        for known, name_alone in bare.items():
+            if _SUFFIX.sub("", name_alone) == short:
+                meant.append(known)
     if len(meant) > 1:
-        raise InputError(f'"{name}" may be {" or ".join(meant)}: name one of them', key=name)
+        choices = " or ".join(meant)
+        raise InputError(f'"{name}" may be {choices}: name one of them', key=name)
     return meant[0] if meant else ""
 
 

@@ -52,7 +52,8 @@ def mteb_int8(vectors: Array) -> NDArray[np.float32]:
     x = np.asarray(vectors, dtype=np.float32)
     least = x.min(axis=0)
     with np.errstate(invalid="ignore"):
-        step = (x.max(axis=0) - least) / np.float32(255)
+        extent = x.max(axis=0) - least
+        step = extent / np.float32(255)
         codes = np.floor((x - least) / step) - 128
     return np.asarray(np.nan_to_num(codes), dtype=np.float32)
 
@@ -65,7 +66,9 @@ def principal_components(vectors: Array) -> NDArray[np.float64]:
 
     x = vectors - vectors.mean(axis=0, dtype=np.float64)
     d = x.shape[1]
-    directions = eigh(x.T @ x, subset_by_index=(max(0, d - WIDTHS[0]), d - 1))[1]
+    # eigenvectors of the largest eigenvalues, which come last
+    largest = (max(0, d - WIDTHS[0]), d - 1)
+    _, directions = eigh(x.T @ x, subset_by_index=largest)
     return np.asarray(x @ directions[:, ::-1])
 
 
@@ -82,17 +85,26 @@ def forms(vectors: Array, left: NDArray[np.intp], right: NDArray[np.intp]) -> It
     yield "", 4.0 * d, [cosines(vectors)]
     components = principal_components(vectors)
     rng = numpy_generator(0, "compression")
-    for k in (k for k in WIDTHS if k < d):
-        yield f"first_{k}", 4.0 * k, [cosines(vectors[:, :k])]
-        yield f"pca_{k}", 4.0 * k, [cosines(components[:, :k])]
+    for k in WIDTHS:
+        if k >= d:
+            continue
+        size = 4.0 * k
+        yield f"first_{k}", size, [cosines(vectors[:, :k])]
+        yield f"pca_{k}", size, [cosines(components[:, :k])]
+        by_draw = []
         drawn = [rng.permutation(d)[:k] for _ in range(DRAWS)]
-        yield f"random_{k}", 4.0 * k, [cosines(vectors[:, some]) for some in drawn]
+        for some in drawn:
+            by_draw.append(cosines(vectors[:, some]))
+        yield f"random_{k}", size, by_draw
     unit = unit_rows(vectors).astype(np.float32)
-    yield "st_int8", float(d), [cosines(np.asarray(quantize_embeddings(unit, "int8")))]
-    yield "mteb_int8", float(d), [cosine(mteb_int8(vectors[left]), mteb_int8(vectors[right]))]
+    int8 = np.asarray(quantize_embeddings(unit, "int8"))
+    yield "st_int8", float(d), [cosines(int8)]
+    by_mteb = cosine(mteb_int8(vectors[left]), mteb_int8(vectors[right]))
+    yield "mteb_int8", float(d), [by_mteb]
     bits = vectors > 0
     yield "binary", d / 8, [cosines(bits.astype(np.float32))]
-    yield "hamming", d / 8, [(bits[left] == bits[right]).mean(axis=1)]
+    same = bits[left] == bits[right]
+    yield "hamming", d / 8, [same.mean(axis=1)]
 
 
 class CompressionTask(ModelOnPairs):
@@ -109,17 +121,22 @@ class CompressionTask(ModelOnPairs):
         result = TaskResult()
         texts = list(dict.fromkeys(self.texts()))
         place = {text: row for row, text in enumerate(texts)}
-        first = [place[text] for s in data.subsets for text in s.sentences1]
+        first: list[int] = []
+        second: list[int] = []
+        grades = []
+        for subset in data.subsets:
+            first.extend(place[text] for text in subset.sentences1)
+            second.extend(place[text] for text in subset.sentences2)
+            grades.append(np.asarray(subset.gold, dtype=np.float64))
         left = np.array(first, dtype=np.intp)
-        right = np.array(
-            [place[text] for s in data.subsets for text in s.sentences2], dtype=np.intp
-        )
-        gold = np.concatenate([np.asarray(s.gold, dtype=np.float64) for s in data.subsets])
+        right = np.array(second, dtype=np.intp)
+        gold = np.concatenate(grades)
         x, damaged = finite(vectors(texts))
         result.note_damaged(self.name, damaged)
         drawn: dict[str, list[float]] = {}
         for form, size, similarities in forms(x, left, right):
-            value = float(np.mean([spearman(similar, gold) for similar in similarities]))
+            correlations = [spearman(similar, gold) for similar in similarities]
+            value = float(np.mean(correlations))
             metric = f"spearman_{form}" if form else "spearman"
             about = {
                 **COSINE,

@@ -49,8 +49,10 @@ class EfficiencyTask(ModelOnPairs):
         if not getattr(model, "timed", True):
             raise InputError(f"{self.name}: vectors of a file or a network say no time of a model")
         texts = self.texts()
-        _time_encoding(model, texts[:: max(1, len(texts) // WARM_UP)], device)
-        seconds = statistics.median(_time_encoding(model, texts, device) for _ in range(REPEATS))
+        stride = max(1, len(texts) // WARM_UP)
+        _time_encoding(model, texts[::stride], device)
+        times = [_time_encoding(model, texts, device) for _ in range(REPEATS)]
+        seconds = statistics.median(times)
         result = TaskResult()
         preparation = self.pairs.data.preparation
         split = self.pairs.split
@@ -100,7 +102,8 @@ class EfficiencyTask(ModelOnPairs):
 def _time_encoding(model: Any, texts: list[str], device: str) -> float:
     """Return the seconds that a model takes to encode texts."""
     start = time.perf_counter()
-    check_vectors(model.encode(texts, batch_size=BATCH_SIZE, device=device), len(texts))
+    vectors = model.encode(texts, batch_size=BATCH_SIZE, device=device)
+    check_vectors(vectors, len(texts))
     # The vectors are in main memory, so a GPU has finished too.
     return time.perf_counter() - start
 

@@ -45,7 +45,8 @@ def alignment(x: Any, y: Any, *, alpha: float = 2) -> float:
         raise ValueError(
             f"alignment needs two (n, d) arrays of one shape with n > 0, got {a.shape} and {b.shape}"
         )
-    distance = np.linalg.norm(unit_rows(a) - unit_rows(b), axis=1)
+    difference = unit_rows(a) - unit_rows(b)
+    distance = np.linalg.norm(difference, axis=1)
     return float(np.mean(distance**alpha))
 
 
@@ -64,20 +65,25 @@ def uniformity(x: Any, *, t: float = 2) -> float:
         raise ValueError(f"uniformity needs an (n, d) array with n > 1, got {a.shape}")
     # exp(-4t) would fall below float32's smallest number for a sharp kernel; the usual t = 2 spans
     # exp(-8) to 1.
-    unit: NDArray[np.floating[Any]] = unit_rows(a).astype(np.float32 if t <= 10 else np.float64)
-    squares = (t * np.einsum("ij,ij->i", unit, unit, dtype=np.float64)).astype(
-        unit.dtype
-    )  # t, or 0 for a zero vector
+    precision = np.float32 if t <= 10 else np.float64
+    unit: NDArray[np.floating[Any]] = unit_rows(a).astype(precision)
+    lengths = np.einsum("ij,ij->i", unit, unit, dtype=np.float64)  # 1, or 0 for a zero vector
+    squares = (t * lengths).astype(unit.dtype)
     total = 0.0
     for i in range(0, len(unit), _BLOCK):
+        rows = slice(i, i + _BLOCK)
         for j in range(i, len(unit), _BLOCK):
-            block = unit[i : i + _BLOCK] @ unit[j : j + _BLOCK].T
+            columns = slice(j, j + _BLOCK)
+            block = unit[rows] @ unit[columns].T
             block *= 2 * t
-            block -= squares[i : i + _BLOCK, None]
-            block -= squares[None, j : j + _BLOCK]
+            block -= squares[rows, None]
+            block -= squares[None, columns]
             np.exp(block, out=block)  # -t |a - b|^2 = 2t a.b - t |a|^2 - t |b|^2
-            total += float((np.triu(block, 1) if i == j else block).sum(dtype=np.float64))
-    return float(np.log(total) - np.log(len(unit) * (len(unit) - 1) / 2))
+            if i == j:
+                block = np.triu(block, 1)
+            total += float(block.sum(dtype=np.float64))
+    pairs = len(unit) * (len(unit) - 1) / 2
+    return float(np.log(total) - np.log(pairs))
 
 
 def effective_rank(x: Any) -> float:
@@ -100,7 +106,8 @@ def feature_std(x: Any) -> float:
     direction.
     """
     unit = unit_rows(as_array(x))
-    return float(unit.std(axis=0).mean() * np.sqrt(unit.shape[1]))
+    spread = unit.std(axis=0).mean()
+    return float(spread * np.sqrt(unit.shape[1]))
 
 
 def mean_cosine(x: Any) -> float:
@@ -112,7 +119,8 @@ def mean_cosine(x: Any) -> float:
     if n < 2:
         raise ValueError(f"mean_cosine needs at least two vectors, got {n}")
     total = unit.sum(axis=0)
-    return float((total @ total - np.einsum("ij,ij->", unit, unit)) / (n * (n - 1)))
+    with_themselves = np.einsum("ij,ij->", unit, unit)
+    return float((total @ total - with_themselves) / (n * (n - 1)))
 
 
 def _wide(x: Any) -> Floats:
@@ -125,9 +133,12 @@ def _wide(x: Any) -> Floats:
 def _centre(x: Any) -> Floats | None:
     """`x` less its mean; None when all rows are equal up to float32 rounding."""
     wide = _wide(x)
-    centred = wide - wide.mean(axis=0)
-    varies = float(np.mean(centred**2)) > _FLAT * float(np.mean(wide**2))
-    return centred if varies else None
+    centred: Floats = wide - wide.mean(axis=0)
+    variance = float(np.mean(centred**2))
+    mean_square = float(np.mean(wide**2))
+    if variance > _FLAT * mean_square:
+        return centred
+    return None
 
 
 def singular_values(x: Any, *, centre: bool = True) -> Floats:
@@ -147,7 +158,8 @@ def singular_values(x: Any, *, centre: bool = True) -> Floats:
         gram = wide @ wide.T
     else:
         gram = wide.T @ wide
-    squares = np.linalg.eigvalsh(gram / np.trace(gram))[::-1]
+    ascending = np.linalg.eigvalsh(gram / np.trace(gram))
+    squares = ascending[::-1]
     values: Floats = np.sqrt(np.clip(squares, 0.0, None))
     values /= values.sum()
     return values
@@ -158,7 +170,8 @@ def entropy_rank(shares: Any) -> float:
     positive = np.asarray(shares, dtype=np.float64)
     positive = positive[positive > 0]
     if positive.size:
-        return float(np.exp(-(positive * np.log(positive)).sum()))
+        entropy = -(positive * np.log(positive)).sum()
+        return float(np.exp(entropy))
     return 0.0
 
 
@@ -188,11 +201,15 @@ def isoscore(x: Any) -> float:
     d = centred.shape[1]
     if d == 1:
         return 1.0
-    variances = np.clip(np.linalg.eigvalsh(centred.T @ centred), 0.0, None)
+    eigenvalues = np.linalg.eigvalsh(centred.T @ centred)
+    variances = np.clip(eigenvalues, 0.0, None)
     scaled = variances * np.sqrt(d) / np.linalg.norm(variances)
-    defect = float(np.sum((scaled - 1) ** 2)) / (2 * (d - np.sqrt(d)))  # squared
-    phi = (d - defect * (d - np.sqrt(d))) ** 2 / d**2
-    return float(np.clip((d * phi - 1) / (d - 1), 0.0, 1.0))
+    room = d - np.sqrt(d)
+    distance = float(np.sum((scaled - 1) ** 2))
+    defect = distance / (2 * room)  # squared
+    phi = (d - defect * room) ** 2 / d**2
+    score = (d * phi - 1) / (d - 1)
+    return float(np.clip(score, 0.0, 1.0))
 
 
 def partition_isotropy(x: Any) -> float:
@@ -209,7 +226,8 @@ def partition_isotropy(x: Any) -> float:
     for start in range(0, len(wide), _CHUNK):
         exponents = wide[start : start + _CHUNK] @ directions
         peak = exponents.max(axis=0)
-        logs = np.logaddexp(logs, peak + np.log(np.exp(exponents - peak).sum(axis=0)))
+        sums = np.exp(exponents - peak).sum(axis=0)
+        logs = np.logaddexp(logs, peak + np.log(sums))
     return float(np.exp(logs.min() - logs.max()))
 
 
@@ -229,18 +247,17 @@ def cosine_histograms(
     with "low", "high", "n", "mean" and "std" of its cosines (None without pairs) and "counts"
     (bins,).
     """
-    cosine = np.clip(
-        np.einsum("ij,ij->i", unit_rows(as_array(x)), unit_rows(as_array(y))),
-        -1.0,
-        1.0,
-    )
+    left = unit_rows(as_array(x))
+    right = unit_rows(as_array(y))
+    cosine = np.clip(np.einsum("ij,ij->i", left, right), -1.0, 1.0)
     scores = np.asarray(as_array(gold), dtype=np.float64)
     limits = np.linspace(-1.0, 1.0, bins + 1)
     buckets = []
     for low, high in pairwise(edges):
-        inside = cosine[
-            (scores >= low) & ((scores < high) | ((high == edges[-1]) & (scores == high)))
-        ]
+        below = scores < high
+        if high == edges[-1]:
+            below |= scores == high
+        inside = cosine[(scores >= low) & below]
         buckets.append(
             {
                 "low": float(low),
@@ -291,7 +308,8 @@ class GeometryTask:
     @classmethod
     def of(cls, parts: Sequence[PairSet]) -> GeometryTask:
         """A task over data that is at hand already: one pair set a split."""
-        task = cls(parts[0].task, parts[0].source, splits=[part.split for part in parts])
+        splits = [part.split for part in parts]
+        task = cls(parts[0].task, parts[0].source, splits=splits)
         task.data = tuple(parts)
         return task
 
@@ -300,25 +318,32 @@ class GeometryTask:
         """The pair sets, one a split."""
         from harness.sources.pair_sets import load_sts
 
-        return tuple(
-            load_sts(self._pair_set, source=self.source, split=split) for split in self._splits
-        )
+        parts = []
+        for split in self._splits:
+            parts.append(load_sts(self._pair_set, source=self.source, split=split))
+        return tuple(parts)
 
     @property
     def sha256(self) -> str:
         if len(self.data) == 1:
             return self.data[0].sha256
-        return hashlib.sha256("".join(part.sha256 for part in self.data).encode()).hexdigest()
+        hashes = "".join(part.sha256 for part in self.data)
+        return hashlib.sha256(hashes.encode()).hexdigest()
 
     @property
     def _subsets(self) -> list[Subset]:
-        return [subset for part in self.data for subset in part.subsets]
+        subsets: list[Subset] = []
+        for part in self.data:
+            subsets.extend(part.subsets)
+        return subsets
 
     def texts(self) -> list[str]:
         """The sentences that uniformity runs over, with repeats."""
-        return [
-            text for s in self._subsets for side in (s.sentences1, s.sentences2) for text in side
-        ]
+        texts: list[str] = []
+        for subset in self._subsets:
+            texts.extend(subset.sentences1)
+            texts.extend(subset.sentences2)
+        return texts
 
     def positives(self) -> tuple[list[str], list[str]]:
         """First and second sentences of the pairs whose gold score passes the threshold."""
@@ -345,12 +370,14 @@ class GeometryTask:
                 key=self.name,
             )
         result = TaskResult()
-        result.notes += [
-            f"{self.name}: {text}" for part in self.data for text in part.unusual_sizes()
-        ]
+        for part in self.data:
+            for text in part.unusual_sizes():
+                result.notes.append(f"{self.name}: {text}")
         x, damaged = finite(vectors(self.texts()))
         result.note_damaged(self.name, damaged)
-        closeness = alignment(finite(vectors(left))[0], finite(vectors(right))[0], alpha=ALPHA)
+        u, _ = finite(vectors(left))
+        v, _ = finite(vectors(right))
+        closeness = alignment(u, v, alpha=ALPHA)
         measured: dict[str, tuple[float, int, dict[str, Any]]] = {
             "alignment": (
                 closeness,
@@ -358,11 +385,9 @@ class GeometryTask:
                 {"threshold": THRESHOLD, "strict": True, "alpha": ALPHA},
             ),
             "uniformity": (uniformity(x, t=T), len(x), {"dedupe": False, "t": T}),
-            **{
-                metric: (function(x), len(x), {"dedupe": False})
-                for metric, function in SPREAD.items()
-            },
         }
+        for metric, function in SPREAD.items():
+            measured[metric] = (function(x), len(x), {"dedupe": False})
         for metric, (value, n, options) in measured.items():
             options |= {"similarity": "none" if metric in UNNORMALISED else "L2-normalised"}
             options |= {"version": GEOMETRY_VERSION, "preparation": self.data[0].preparation}

@@ -40,19 +40,21 @@ def layer_vectors(encoder: Encoder, texts: Sequence[str]) -> Array:
     from harness.encoder.quiet import evaluation
 
     ids = encoder.tokenize(texts)
-    order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
+    lengths = [len(tokens) for tokens in ids]
+    order = sorted(range(len(ids)), key=lengths.__getitem__)
     batches: list[Array] = []
     with evaluation(encoder), torch.inference_mode():
         for start in range(0, len(order), _BATCH):
-            features = encoder.collate([ids[row] for row in order[start : start + _BATCH]])
+            rows_of_batch = order[start : start + _BATCH]
+            features = encoder.collate([ids[row] for row in rows_of_batch])
             mask = features["attention_mask"].to(encoder.device)
             states = encoder.hidden_states(features)
             pooled = []
             for state in states:
-                pooled.append(
-                    torch.stack([reduce_tokens(state, mask, mode) for mode in POOLINGS], 1)
-                )
-            batches.append(torch.stack(pooled, 1).float().cpu().numpy())
+                by_pooling = [reduce_tokens(state, mask, mode) for mode in POOLINGS]
+                pooled.append(torch.stack(by_pooling, 1))
+            batch = torch.stack(pooled, 1)
+            batches.append(batch.float().cpu().numpy())
     rows: Array = np.concatenate(batches)[np.argsort(order)]
     return rows
 
@@ -132,13 +134,16 @@ class LayersTask(ModelOnPairs):
         right = []
         for s in subsets:
             right.extend(s.sentences2)
-        lengths = [len(a) + len(b) for a, b in zip(left, right, strict=True)]
+        lengths = []
+        for a, b in zip(left, right, strict=True):
+            lengths.append(len(a) + len(b))
         order = sorted(range(len(left)), key=lengths.__getitem__)
         parts = []
         damaged = 0
         for start in range(0, len(order), _TOGETHER):
             rows = order[start : start + _TOGETHER]
-            texts = list(dict.fromkeys(side[row] for side in (left, right) for row in rows))
+            both = [left[row] for row in rows] + [right[row] for row in rows]
+            texts = list(dict.fromkeys(both))
             place = {text: i for i, text in enumerate(texts)}
             vectors = layer_vectors(encoder, texts)
             flat, bad = finite(vectors.reshape(-1, vectors.shape[-1]))
@@ -149,7 +154,8 @@ class LayersTask(ModelOnPairs):
             width = u.shape[-1]
             similar = cosine(u.reshape(-1, width), v.reshape(-1, width))
             parts.append(similar.reshape(u.shape[:-1]))
-        similarities = np.empty((len(left), *parts[0].shape[1:]), dtype=np.float32)
+        shape = (len(left), *parts[0].shape[1:])
+        similarities = np.empty(shape, dtype=np.float32)
         similarities[order] = np.concatenate(parts)
         return similarities, damaged
 

@@ -48,7 +48,14 @@ def word_overlap(first: str, second: str) -> float:
     """
     left = set(re.findall(r"\w+", first.lower()))
     right = set(re.findall(r"\w+", second.lower()))
-    return len(left & right) / max(len(left | right), 1)
+    shared = left & right
+    return len(shared) / max(len(left | right), 1)
+
+
+def _word_overlaps(rows: Rows) -> NDArray[np.float64]:
+    first, second = _sides(rows)
+    overlaps = [word_overlap(a, b) for a, b in zip(first, second, strict=True)]
+    return np.array(overlaps)
 
 
 def wins(
@@ -69,7 +76,8 @@ def wins(
     """
     near = paraphrases[alike]
     own = changed[:, None]
-    shares: NDArray[np.float64] = ((near > own) + 0.5 * (near == own)).mean(axis=1)
+    won = (near > own) + 0.5 * (near == own)
+    shares: NDArray[np.float64] = won.mean(axis=1)
     return shares
 
 
@@ -80,12 +88,15 @@ def _test_rows() -> Rows:
 
 
 def _sides(rows: Rows) -> tuple[list[str], list[str]]:
-    return [row["sentence1"] for row in rows], [row["sentence2"] for row in rows]
+    first = [row["sentence1"] for row in rows]
+    second = [row["sentence2"] for row in rows]
+    return first, second
 
 
 def _second(rows: Rows) -> NDArray[np.float64]:
     """What the second annotator gave, who did not see the first one's scores."""
-    return np.array([row["annotations"][1] for row in rows], dtype=np.float64)
+    scores = [row["annotations"][1] for row in rows]
+    return np.array(scores, dtype=np.float64)
 
 
 class AllPairs(STSTask):
@@ -96,7 +107,8 @@ class AllPairs(STSTask):
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
         result = super().evaluate(vectors, pooling=pooling)
         rows = _test_rows()
-        agreement = spearman(_second(rows), [row["annotations"][0] for row in rows])
+        first = [row["annotations"][0] for row in rows]
+        agreement = spearman(_second(rows), first)
         facts = Facts(PAIRS, metric="spearman", chance=0.0, agreement=agreement)
         result.figures[self.name] = facts.plain()
         return result
@@ -120,16 +132,20 @@ class MarginTask:
 
     @cached_property
     def paraphrases(self) -> Rows:
-        return [row for row in _test_rows() if row["tag"] in PARAPHRASES and row["score"] >= SAME]
+        paraphrases = [row for row in _test_rows() if row["tag"] in PARAPHRASES]
+        return [row for row in paraphrases if row["score"] >= SAME]
 
     @cached_property
     def changed(self) -> Rows:
-        return [row for row in _test_rows() if row["tag"] == self.tag and row["score"] <= CHANGED]
+        of_tag = [row for row in _test_rows() if row["tag"] == self.tag]
+        return [row for row in of_tag if row["score"] <= CHANGED]
 
     @property
     def tested(self) -> LabelledSplit:
         """The pairs of the tag, which the outcomes number."""
-        return LabelledSplit(*_sides(self.changed), np.zeros(len(self.changed), dtype=np.int64))
+        first, second = _sides(self.changed)
+        labels = np.zeros(len(self.changed), dtype=np.int64)
+        return LabelledSplit(first, second, labels)
 
     @property
     def sha256(self) -> str:
@@ -137,7 +153,8 @@ class MarginTask:
         rows = []
         for row in (*self.paraphrases, *self.changed):
             rows.append([row[key] for key in keys])
-        return hashlib.sha256(json.dumps([len(self.paraphrases), rows]).encode()).hexdigest()
+        content = json.dumps([len(self.paraphrases), rows])
+        return hashlib.sha256(content.encode()).hexdigest()
 
     def texts(self) -> Sequence[str]:
         return [
@@ -181,18 +198,18 @@ class MarginTask:
         }
         units = pair_units(*_sides(self.changed))
         result.outcomes = outcomes_frame(**about, outcome=shares, unit=units)
-        agreement = float(wins(_second(self.paraphrases), _second(self.changed), alike).mean())
-        result.figures[self.name] = Facts(PAIRS, "", "accuracy", 0.5, agreement=agreement).plain()
+        won = wins(_second(self.paraphrases), _second(self.changed), alike)
+        agreement = float(won.mean())
+        facts = Facts(PAIRS, "", "accuracy", 0.5, agreement=agreement)
+        result.figures[self.name] = facts.plain()
         return result
 
     def _nearest_paraphrases(self) -> NDArray[np.intp]:
         """(n, `NEAREST`): for each pair of the tag the paraphrases nearest in overlap, equal ones
         in their order.
         """
-        same, other = (
-            np.array([word_overlap(*pair) for pair in zip(*_sides(rows), strict=True)])
-            for rows in (self.paraphrases, self.changed)
-        )
+        same = _word_overlaps(self.paraphrases)
+        other = _word_overlaps(self.changed)
         order: NDArray[np.intp] = np.argsort(
             np.abs(same[None] - other[:, None]),
             axis=1,

@@ -41,29 +41,38 @@ class Prompts:
     @property
     def label(self) -> str:
         """What enters protocol ids besides the pooling."""
-        return f"prompts {json.dumps(dict(sorted(self.by_key.items())), ensure_ascii=False)}"
+        by_key = dict(sorted(self.by_key.items()))
+        return f"prompts {json.dumps(by_key, ensure_ascii=False)}"
 
     def of(self, name: str, kind: str, side: str = "") -> str:
         """The prompt for one side ("query", "document" or none) of a task of a kind."""
         if side:
-            sided = [f"{name}-{side}", name, f"{kind}-{side}", kind, side]
+            names = [f"{name}-{side}", name, f"{kind}-{side}", kind, side]
         else:
-            sided = [name, kind]
-        fitting = next((key for key in (*sided, "default") if key in self.by_key), None)
-        if fitting is None:
-            return ""
-        self.used.add(fitting)
-        return self.by_key[fitting]
+            names = [name, kind]
+        for key in (*names, "default"):
+            if key in self.by_key:
+                self.used.add(key)
+                return self.by_key[key]
+        return ""
 
     def of_task(self, task: Any) -> str:
         """The prompt for a task of ours."""
         suite = str(getattr(task, "suite", ""))
-        kind = next((kind for start, kind in _TYPES.items() if suite.startswith(start)), "STS")
+        kind = "STS"
+        for start, of_suite in _TYPES.items():
+            if suite.startswith(start):
+                kind = of_suite
+                break
         return self.of(task.name, kind)
 
     def before(self, tasks: Sequence[Task]) -> dict[str, str]:
         """Key of a task -> its prompt, of those whose texts have one side."""
-        return {task_key(task): self.of_task(task) for task in tasks if not of_mteb(task)}
+        prompts = {}
+        for task in tasks:
+            if not of_mteb(task):
+                prompts[task_key(task)] = self.of_task(task)
+        return prompts
 
     @property
     def unfit(self) -> str:
@@ -98,4 +107,5 @@ class PromptedVectors:
 
     def of_mteb(self, name: str, kind: str, side: str) -> Vectors:
         """The same with the prompt of a task of mteb's."""
-        return PromptedVectors(self.table, self.prompts, self.prompts.of(name, kind, side))
+        prompt = self.prompts.of(name, kind, side)
+        return PromptedVectors(self.table, self.prompts, prompt)

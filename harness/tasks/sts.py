@@ -51,7 +51,8 @@ def _ranks(x: Array) -> NDArray[np.float64]:
     """Ranks from 1, ties share their average rank."""
     _, place, counts = np.unique(x, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
-    average: NDArray[np.float64] = (last - (counts - 1) / 2.0)[place]
+    mean_ranks = last - (counts - 1) / 2.0
+    average: NDArray[np.float64] = mean_ranks[place]
     return average
 
 
@@ -73,14 +74,17 @@ def pearson(similarities: Any, gold: Any) -> float:
     about them.
     """
     x, y = _pair(similarities, gold)
-    if x.size < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
+    if x.size < 2:
+        return 0.0
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
         return 0.0
     x = x - x.mean()
     y = y - y.mean()
     # no under- or overflow in the squares
     x = x / np.abs(x).max()
     y = y / np.abs(y).max()
-    return float(np.clip(x @ y / np.sqrt((x @ x) * (y @ y)), -1.0, 1.0))
+    scale = np.sqrt((x @ x) * (y @ y))
+    return float(np.clip(x @ y / scale, -1.0, 1.0))
 
 
 def spearman(similarities: Any, gold: Any) -> float:
@@ -114,16 +118,14 @@ def aggregate(
             f"{len(similarities)} subsets of similarities for {len(gold)} of gold scores"
         )
     if aggregation == "all":
-        return correlation(
-            np.concatenate([as_array(s) for s in similarities]),
-            np.concatenate([as_array(g) for g in gold]),
-        )
-    weights = [len(g) if aggregation == "wmean" else 1 for g in gold]
-    return float(
-        np.average(
-            [correlation(s, g) for s, g in zip(similarities, gold, strict=True)], weights=weights
-        )
-    )
+        all_similarities = np.concatenate([as_array(s) for s in similarities])
+        all_gold = np.concatenate([as_array(g) for g in gold])
+        return correlation(all_similarities, all_gold)
+    weights = [1] * len(gold)
+    if aggregation == "wmean":
+        weights = [len(g) for g in gold]
+    correlations = [correlation(s, g) for s, g in zip(similarities, gold, strict=True)]
+    return float(np.average(correlations, weights=weights))
 
 
 def cosine(u: Array, v: Array) -> NDArray[np.float32]:
@@ -191,7 +193,8 @@ class STSTask:
         import pandas as pd
 
         result = TaskResult()
-        result.notes += [f"{self.name}: {text}" for text in self.data.unusual_sizes()]
+        for text in self.data.unusual_sizes():
+            result.notes.append(f"{self.name}: {text}")
         frames = []
         similarities = []
         golds = []
@@ -300,8 +303,10 @@ class DevSet:
         self._texts = list(dict.fromkeys(left + right))
         self.num_texts = len(self._texts)
         place = {text: i for i, text in enumerate(self._texts)}
-        self._left = np.array([place[text] for text in left], dtype=np.intp)
-        self._right = np.array([place[text] for text in right], dtype=np.intp)
+        left_rows = [place[text] for text in left]
+        right_rows = [place[text] for text in right]
+        self._left = np.array(left_rows, dtype=np.intp)
+        self._right = np.array(right_rows, dtype=np.intp)
         gold = np.concatenate(
             [np.asarray(s.gold, dtype=np.float64) for s in pairs.subsets] or [np.empty(0)]
         )
@@ -361,10 +366,13 @@ class DevSet:
         }
 
     def _encode(self, encode: Encode) -> Array:
-        return finite(check_vectors(encode(self._texts), len(self._texts)))[0]
+        vectors = encode(self._texts)
+        x, _ = finite(check_vectors(vectors, len(self._texts)))
+        return x
 
     def _spearman(self, x: Array) -> float:
-        return pearson(_ranks(cosine(x[self._left], x[self._right])), self._gold_ranks)
+        similar = cosine(x[self._left], x[self._right])
+        return pearson(_ranks(similar), self._gold_ranks)
 
 
 def _task(name: str, source: Source) -> STSTask:
@@ -384,7 +392,10 @@ def sts_mean(aggregation: str = "all") -> Mean:
     `aggregation` is that of the years; STS-B and SICK-R are one set each: always "all".
     """
     title = f"mean of the seven STS sets (Spearman, {aggregation})"
-    numbers = (Number(task, "spearman", aggregation if task in YEARS else "all") for task in STS)
+    numbers = []
+    for task in STS:
+        of_task = aggregation if task in YEARS else "all"
+        numbers.append(Number(task, "spearman", of_task))
     return Mean(title, tuple(numbers), decimals=2)
 
 

@@ -89,10 +89,12 @@ class EmbeddingTable:
             KeyError: a text that was not encoded, in a table that cannot encode: a fault of the
                 task that did not announce it.
         """
-        if self._more is None or all(text in self._place for text in texts):
-            rows: Array = self.vectors[[self._place[text] for text in texts]]
+        more = self._more
+        if more is None or all(text in self._place for text in texts):
+            numbers = [self._place[text] for text in texts]
+            rows: Array = self.vectors[numbers]
             return rows
-        known = self._encode_missing(self._more, texts)
+        known = self._encode_missing(more, texts)
         return np.stack(
             [known[text] if text in known else self.vectors[self._place[text]] for text in texts]
         )

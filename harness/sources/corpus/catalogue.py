@@ -120,7 +120,8 @@ class Location:
             config = f"config={self.config}&"
         else:
             config = ""
-        return f"hf://datasets/{self.repository}{at}?{config}split={self.split}"
+        address = f"hf://datasets/{self.repository}{at}"
+        return f"{address}?{config}split={self.split}"
 
 
 def locate(uri: str) -> Location:
@@ -157,7 +158,10 @@ def locate(uri: str) -> Location:
 
 def _name_of_address(address: str) -> str:
     """Return the name in the catalogue of an address of the hub; "" if it has none."""
-    return next((name for name, entry in CATALOGUE.items() if entry.uri == address), "")
+    for name, entry in CATALOGUE.items():
+        if entry.uri == address:
+            return name
+    return ""
 
 
 def _locate_named(uri: str, name: str, query: str) -> Location:
@@ -170,20 +174,29 @@ def _locate_named(uri: str, name: str, query: str) -> Location:
     address, _, fixed = entry.uri.partition("?")
     settings = _options(entry.uri, fixed, _SET_OPTIONS)
     if entry.parts:
-        parts = options.pop("parts", ",".join(entry.default_parts or entry.parts)).split(",")
+        usual = ",".join(entry.default_parts or entry.parts)
+        parts = options.pop("parts", usual).split(",")
         for part in parts:
             if part not in entry.parts:
                 raise _unknown_name(uri, f' part "{part}"', part, list(entry.parts))
-        settings["split"] = "+".join(entry.parts[part] for part in parts)
+        splits = [entry.parts[part] for part in parts]
+        settings["split"] = "+".join(splits)
     found = _locate_on_hub(uri, address, settings | options)
-    found = replace(found, kind=entry.kind, columns=entry.columns, labels=entry.labels)
-    return replace(found, name=name, source=entry.uri)
+    return replace(
+        found,
+        kind=entry.kind,
+        columns=entry.columns,
+        labels=entry.labels,
+        name=name,
+        source=entry.uri,
+    )
 
 
 def _locate_on_hub(uri: str, base: str, options: Mapping[str, str]) -> Location:
     """A file or a whole data set of the hub; `base` is its address without options."""
     parts = base.removeprefix(HUB).split("/", 3)
-    if len(parts) < 3 or parts[0] != "datasets" or not all(parts):
+    names_data_set = len(parts) >= 3 and parts[0] == "datasets"
+    if not names_data_set or not all(parts):
         raise InputError(
             f'corpus "{uri}": expected hf://datasets/ORG/NAME/FILE, or hf://datasets/ORG/NAME for a whole data set '
             "(with @REVISION after NAME for another than the newest, and ?config=...&split=...&columns=... after it)",
@@ -198,13 +211,18 @@ def _locate_on_hub(uri: str, base: str, options: Mapping[str, str]) -> Location:
             f'corpus "{uri}": columns: expected role:column, as in columns=anchor:source,positive:target',
             file=uri,
         )
-    found = replace(_select(uri, options), named={role: column for role, _, column in columns})
+    named = {role: column for role, _, column in columns}
+    found = replace(_select(uri, options), named=named)
     name, _, after = parts[2].partition("@")
     repository = f"{parts[1]}/{name}"
     revision = options.get("revision") or unquote(after)
     if len(parts) == 4:
         file = hub_file(repository, parts[3], revision or None)
-        commit = next((after for at, after in pairwise(file.parts) if at == "snapshots"), "")
+        commit = ""
+        for at, after in pairwise(file.parts):
+            if at == "snapshots":
+                commit = after
+                break
         return replace(found, files=(file,), revision=commit)
     config = options.get("config", "")
     split = options.get("split", "train")
@@ -233,7 +251,8 @@ def _select(uri: str, options: Mapping[str, str]) -> Location:
     """A location of which only the selection is known yet."""
     number = options.get("min_tokens", "")
     tokenizer = options.get("tokenizer", "")
-    if bool(tokenizer) != bool(number) or not re.fullmatch("[0-9]{0,9}", number):
+    is_number = re.fullmatch("[0-9]{0,9}", number)
+    if bool(tokenizer) != bool(number) or not is_number:
         raise InputError(
             f'corpus "{uri}": min_tokens = {number[:40]}; expected a whole number and a model, as in '
             "min_tokens=2048&tokenizer=FacebookAI/roberta-base",
@@ -251,7 +270,8 @@ def _local_file(uri: str) -> Path:
     base = uri.partition("?")[0]
     if "/" in base or "." in base:
         raise InputError(f'corpus "{uri}": no such file', file=uri)
-    known = [*CATALOGUE, *(EMBEDDED + name for name in EMBEDDED_CORPORA)]
+    embedded = [EMBEDDED + name for name in EMBEDDED_CORPORA]
+    known = [*CATALOGUE, *embedded]
     raise InputError(
         f'corpus "{uri}": neither a file nor a known name{nearest(base, known)}; '
         f"known: {', '.join(known)}, {HUB}datasets/ORG/NAME, {HUB}datasets/ORG/NAME/FILE",

@@ -120,25 +120,30 @@ class Corpus(Sequence[Item]):
     def __getitem__(self, index: slice) -> list[Item]: ...
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
+            rows = range(*index.indices(len(self)))
+            return [self[row] for row in rows]
         size = len(self)
         place = operator.index(index)
         if not -size <= place < size:
             raise IndexError(f"{place} is outside of a corpus of {size}")
         chunk, row = divmod(place % size, AT_ONCE)
-        return self._item([chunks[chunk][row].as_py() for chunks in self._chunks])
+        texts = [chunks[chunk][row].as_py() for chunks in self._chunks]
+        return self._item(texts)
 
     def __iter__(self) -> Iterator[Item]:
         for batch in self._table.to_batches():
-            for texts in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            columns = [column.to_pylist() for column in batch.columns]
+            for texts in zip(*columns, strict=True):
                 yield self._item(texts)
 
     def __repr__(self) -> str:
-        return f"Corpus({self.uri!r}, {len(self)} {self.kind}, sha256 {self.sha256[:12]})"
+        begin = self.sha256[:12]
+        return f"Corpus({self.uri!r}, {len(self)} {self.kind}, sha256 {begin})"
 
     def _item(self, texts: Sequence[str]) -> Any:
         if self.kind == "pairs":
-            return Pair(texts[0], texts[1], *(text or None for text in texts[2:]))
+            first, second, *rest = texts
+            return Pair(first, second, *(text or None for text in rest))
         return texts[0]
 
     def describe(self) -> dict[str, Any]:
@@ -224,7 +229,8 @@ def load_corpus(
             file=uri,
             remedy="name the columns to use with `columns`",
         )
-    table, facts = _read(location, _columns(uri, kind, location, columns), kind, limit)
+    read = _columns(uri, kind, location, columns)
+    table, facts = _read(location, read, kind, limit)
     if len(table) < 2:
         if facts["left_out"]:
             left_out = f" after {facts['left_out']:,} were left out ({location.selection})"
@@ -279,7 +285,8 @@ def corpus_of(
             items_of_table(given, roles, columns), kind, "given data set", limit, rows=True
         )
     else:
-        corpus = corpus_in_memory(_list_items(given, kind, columns), kind, f"given {kind}", limit)
+        items = _list_items(given, kind, columns)
+        corpus = corpus_in_memory(items, kind, f"given {kind}", limit)
     if len(corpus) < 2:
         raise InputError(
             f"training text: needs at least 2 {kind}, not {len(corpus)}", file="training text"
@@ -301,7 +308,8 @@ def _list_items(given: Any, kind: Kind, columns: Mapping[str, str] | None) -> Se
         raise InputError(message, file=WHERE, remedy="give sorted(...) of it")
     if hasattr(given, "to_pylist"):  # an array of Arrow
         given = given.to_pylist()
-    no_list = getattr(given, "ndim", 1) == 0 or isinstance(given, Mapping | bytes)
+    is_number = getattr(given, "ndim", 1) == 0
+    no_list = is_number or isinstance(given, Mapping | bytes)
     if no_list or not isinstance(given, Iterable):
         raise InputError(
             f"training text: expected a list of {_EXPECTED[kind]}, a data frame or data set, a path or a Corpus, "
@@ -317,9 +325,10 @@ def _list_items(given: Any, kind: Kind, columns: Mapping[str, str] | None) -> Se
 
 def _names_a_file(item: Any) -> bool:
     """True for the name of a file of text that exists."""
-    if not isinstance(item, str) or not item.lower().removesuffix(".gz").endswith(FORMATS):
+    if not isinstance(item, str):
         return False
-    return is_there(Path(item))
+    name = item.lower().removesuffix(".gz")
+    return name.endswith(FORMATS) and is_there(Path(item))
 
 
 def corpus_in_memory(
@@ -344,7 +353,8 @@ def corpus_in_memory(
         for number, item in enumerate(items)
     )
     whole = list(islice(_with_text(every, kind, counts), limit))
-    if kind == "pairs" and not any(texts[3] for texts in whole):
+    has_labels = kind == "pairs" and any(texts[3] for texts in whole)
+    if kind == "pairs" and not has_labels:
         whole = [texts[:3] for texts in whole]  # as a file's, so that equal texts have equal hashes
     if whole:
         width = len(whole[0])
@@ -379,25 +389,30 @@ def _report_empty(uri: str, empty: int, count: int) -> None:
         )
 
 
+def _is_tuple(item: Any) -> bool:
+    """True for a sequence of two or three, which is no text."""
+    if not isinstance(item, Sequence) or isinstance(item, str | bytes):
+        return False
+    return len(item) in (2, 3)
+
+
 def _texts(item: Any, kind: Kind, number: int) -> Texts:
     """The texts of one item: one, or anchor, positive, negative and label, "" where there is none."""
     values: Sequence[Any] = (item,)
     if kind == "pairs":
         if isinstance(item, Pair | Mapping):
-            values = []
-            for role in _ROLES[kind]:
-                values.append((item.get if isinstance(item, Mapping) else vars(item).get)(role))
+            fields = item if isinstance(item, Mapping) else vars(item)
+            values = [fields.get(role) for role in _ROLES[kind]]
             if isinstance(values[3], Number):  # a score or a class, which no method reads
                 values[3] = None
-        elif (
-            isinstance(item, Sequence) and not isinstance(item, str | bytes) and len(item) in (2, 3)
-        ):
+        elif _is_tuple(item):
             values = [*item, None, None][:4]
         else:
             values = (0,)  # no text
         values = ["" if value is None else value for value in values]
     if not all(isinstance(value, str) for value in values):
-        shown = f"{type(item).__name__} {str(item)[:40]!r}"
+        begin = str(item)[:40]
+        shown = f"{type(item).__name__} {begin!r}"
         raise InputError(
             f"training text: item {number}: expected {_EXPECTED[kind]}, not {shown}",
             file="training text",
@@ -446,17 +461,19 @@ def _columns(uri: str, kind: Kind, location: Location, given: Mapping[str, str] 
             )
     usual = dict(location.columns) | named
     if kind != "pairs":
-        names = tuple(filter(None, (usual.get("text") or "text").split("+"))) or ("",)
+        text = usual.get("text") or "text"
+        names = tuple(filter(None, text.split("+"))) or ("",)
         return _Columns(names, names, each=len(names) > 1)
     # A label is read only where it is named: many files have a column of that name with another
     # meaning.
     read = [role for role in roles if role != "label" or "label" in usual]
-    column = {role: usual.get(role) or role for role in read}
+    column = {}
     needed = []
     for i, role in enumerate(read):
+        column[role] = usual.get(role) or role
         if i < _NEEDED[kind] or role in named:
-            needed.append(role)
-    return _Columns(tuple(column.values()), tuple(column[role] for role in needed))
+            needed.append(column[role])
+    return _Columns(tuple(column.values()), tuple(needed))
 
 
 def _read(
@@ -474,21 +491,28 @@ def _read(
     def write(sink: Any) -> dict[str, Any]:
         return _write_selected(sink, location, commit, columns, kind, limit)
 
-    request: dict[str, Any] = {"columns": asdict(columns), "selection": location.selection}
-    request |= {"limit": limit, "kind": kind}
+    request: dict[str, Any] = {
+        "columns": asdict(columns),
+        "selection": location.selection,
+        "limit": limit,
+        "kind": kind,
+    }
     formats = [text_format(file) for file in files]
-    if location.min_tokens or any(ending in (".csv", ".tsv") for ending, _ in formats):
+    has_separators = any(ending in (".csv", ".tsv") for ending, _ in formats)
+    if location.min_tokens or has_separators:
         request["reader"] = _READER
     if not files:
         keys = ("repository", "revision", "config", "split", "labels")
         request["set"] = {key: getattr(location, key) for key in keys}
-        commit = hub_commit(location.repository, location.revision or None) or _newest(request)
+        newest = hub_commit(location.repository, location.revision or None)
+        commit = newest or _newest(request)
         if not commit:
             raise out_of_reach(location.data_set)
         return _load_or_store(request, commit, write)
     for file in files:
         require_ordinary(file)
-    is_small = sum(file.stat().st_size for file in files) <= _SMALL
+    total = sum(file.stat().st_size for file in files)
+    is_small = total <= _SMALL
     if is_small and not any(zipped for _, zipped in formats):
         return _table_in_memory(write)
     request["files"] = [
@@ -543,7 +567,8 @@ def _write(sink: Any, items: Iterable[Texts], width: int) -> str:
     import pyarrow as pa
 
     digest = hashlib.sha256(f"harness-texts-1 {width}\n".encode())
-    schema = pa.schema([(str(place), pa.string()) for place in range(width)])
+    fields = [(str(place), pa.string()) for place in range(width)]
+    schema = pa.schema(fields)
     items = iter(items)
     with pa.ipc.new_stream(sink, schema) as writer:
         while chunk := list(islice(items, AT_ONCE)):
@@ -574,16 +599,19 @@ _ARROW = "texts.arrow"
 
 
 def _folder(request: dict[str, Any], commit: str) -> Path:
-    return cache_root() / "corpora" / f"{content_id(request)}-{commit or 'files'}"
+    name = f"{content_id(request)}-{commit or 'files'}"
+    return cache_root() / "corpora" / name
 
 
 def _newest(request: dict[str, Any]) -> str:
     """The commit of the text that was stored last for a request, "" where there is none."""
     found = []
-    for file in _folder(request, "*").parent.glob(f"{content_id(request)}-*/{_ABOUT}"):
+    corpora = _folder(request, "*").parent
+    for file in corpora.glob(f"{content_id(request)}-*/{_ABOUT}"):
         found.append(file.parent)
     if found:
-        return max(found, key=lambda folder: folder.stat().st_mtime).name.partition("-")[2]
+        last = max(found, key=lambda folder: folder.stat().st_mtime)
+        return last.name.partition("-")[2]
     return ""
 
 
@@ -600,7 +628,8 @@ def _load_or_store(
     def make(part: Path) -> None:
         with pa.OSFile(str(part / _ARROW), "wb") as sink:
             facts = write(sink)
-        (part / _ABOUT).write_text(json.dumps({"request": request, **facts}), encoding="utf-8")
+        about = json.dumps({"request": request, **facts})
+        (part / _ABOUT).write_text(about, encoding="utf-8")
 
     folder = _folder(request, commit)
     make_once(

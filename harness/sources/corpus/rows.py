@@ -79,7 +79,8 @@ def file_rows(path: Path) -> Rows:
         yield from _json_rows(path, enumerate(read_lines(), 1))
     elif ending == ".txt":
         for number, line in enumerate(read_lines(), 1):
-            yield str(path), {"text": without_end(path, number, line)}
+            text = without_end(path, number, line)
+            yield str(path), {"text": text}
     else:
         yield from _separated_rows(path, read_lines)
 
@@ -169,7 +170,8 @@ def byte_lines(path: Path, stream: IO[bytes]) -> Iterator[bytes]:
     Raises:
         InputError: a line longer than LONGEST, which is not read to its end.
     """
-    for number, line in enumerate(iter(partial(stream.readline, LONGEST + 1), b""), 1):
+    lines = iter(partial(stream.readline, LONGEST + 1), b"")
+    for number, line in enumerate(lines, 1):
         if len(line) > LONGEST:
             raise InputError(
                 f"longer than {LONGEST // 2**20} MiB",
@@ -227,9 +229,11 @@ def _separated_rows(path: Path, read_lines: Callable[[], Iterable[str]]) -> Rows
     _, names = next(rows)
     header = []
     for place, name in enumerate(names, 1):
-        header.append(f"{name} ({place})" if names.count(name) > 1 else name)
+        is_repeated = names.count(name) > 1
+        header.append(f"{name} ({place})" if is_repeated else name)
     for line, cells in rows:
-        yield f"{path}, line {line}", dict(zip(header, cells, strict=True))
+        row = dict(zip(header, cells, strict=True))
+        yield f"{path}, line {line}", row
 
 
 def _json_rows(path: Path, lines: Iterable[tuple[int, str]]) -> Rows:
@@ -243,9 +247,11 @@ def _json_rows(path: Path, lines: Iterable[tuple[int, str]]) -> Rows:
             raise InputError(f"not JSON ({error})", file=where) from None
         if not isinstance(row, dict):
             raise InputError('expected a JSON object such as {"text": "..."}', file=where)
-        if "\\u" in line and not is_sound(json.dumps(row, ensure_ascii=False)):
+        has_escapes = "\\u" in line
+        if has_escapes and not is_sound(json.dumps(row, ensure_ascii=False)):
             raise InputError("holds half of a surrogate pair, which is no character", file=where)
-        yield where, {name.strip(): value for name, value in row.items()}
+        values = {name.strip(): value for name, value in row.items()}
+        yield where, values
 
 
 def is_sound(text: str) -> bool:
@@ -274,7 +280,8 @@ def _set_rows(name: str, data: IterableDataset, labels: Sequence[str] = ()) -> R
     read = 0
     for batch in data.iter(batch_size=_AT_ONCE):
         for column, values in batch.items():
-            names = getattr((data.features or {}).get(column), "names", None) or labels
+            feature = (data.features or {}).get(column)
+            names = getattr(feature, "names", None) or labels
             if names and all(
                 value is None or type(value) is int for value in values
             ):  # -1: a row without a label
@@ -282,8 +289,10 @@ def _set_rows(name: str, data: IterableDataset, labels: Sequence[str] = ()) -> R
                     names[v] if v is not None and 0 <= v < len(names) else None for v in values
                 ]
         rows = list(zip(*batch.values(), strict=True))
-        yield from ((name, dict(zip(batch, row, strict=True))) for row in rows)
+        for row in rows:
+            yield name, dict(zip(batch, row, strict=True))
         read += len(rows)
         if time.monotonic() - last > _SILENT_SECONDS:
             last = time.monotonic()
-            tell_error(f"{name}: {read:,} rows read in {last - begun:.0f} s")
+            seconds = last - begun
+            tell_error(f"{name}: {read:,} rows read in {seconds:.0f} s")

@@ -44,7 +44,8 @@ def items_of_table(
     named = dict(columns or {})
     for role in named:
         if role not in roles:
-            message = f'unknown key "{role}"{nearest(role, list(roles))}; known: {", ".join(roles)}'
+            known = ", ".join(roles)
+            message = f'unknown key "{role}"{nearest(role, list(roles))}; known: {known}'
             raise InputError(message, file=WHERE, key="columns")
     names = _names(given)
     if roles == ("text",):
@@ -53,13 +54,16 @@ def items_of_table(
     for role in roles:
         name = named.get(role, role)
         if name in names:
-            found.append(_texts_of(given, name, is_label=role == "label" and role not in named))
+            is_label = role == "label" and role not in named
+            found.append(_texts_of(given, name, is_label=is_label))
         elif role in named or role in roles[:2]:
             raise _no_column(name, names, role)
         else:
             found.append(None)
     count = len(found[0] or ())
-    columns_of_texts = [[""] * count if texts is None else texts for texts in found]
+    columns_of_texts = []
+    for texts in found:
+        columns_of_texts.append([""] * count if texts is None else texts)
     return list(zip(*columns_of_texts, strict=True))
 
 
@@ -72,11 +76,15 @@ def _single_texts(given: Any, names: list[str], named: str | None) -> list[tuple
         if name not in names:
             raise _no_column(name, names, "text")
     columns = [_texts_of(given, name) or [] for name in chosen]
-    return [(text,) for row in zip(*columns, strict=True) for text in row]
+    items = []
+    for row in zip(*columns, strict=True):
+        items.extend((text,) for text in row)
+    return items
 
 
 def _no_column(name: str, names: list[str], role: str) -> InputError:
-    message = f'no column "{name}"; there are: {join_some(names, 10) or "none"}'
+    there = join_some(names, 10) or "none"
+    message = f'no column "{name}"; there are: {there}'
     remedy = f'name the right one, as columns={{"{role}": ...}}'
     return InputError(message, file=WHERE, key="columns", remedy=remedy)
 
@@ -91,7 +99,8 @@ def _names(given: Any) -> list[str]:
     if names is None:
         names = getattr(given, "columns", None)
     if isinstance(names, Mapping):
-        message = f"a set of splits ({', '.join(map(str, names))})"
+        splits = ", ".join(map(str, names))
+        message = f"a set of splits ({splits})"
         raise InputError(message, file=WHERE, remedy="give one of them")
     if names is None:
         message = f"a {type(given).__name__} whose columns are not known"
@@ -123,7 +132,8 @@ def _texts_of(given: Any, name: str, *, is_label: bool = False) -> list[str] | N
             return None
         else:
             message = f"expected text, not {_kind(value)} {str(value)!r:.40}"
-            raise InputError(message, file=f"{WHERE}, row {row}", key=f'column "{name}"')
+            place = f"{WHERE}, row {row}"
+            raise InputError(message, file=place, key=f'column "{name}"')
     return texts
 
 
@@ -134,8 +144,8 @@ def _values(given: Any, name: str) -> list[Any]:
     except (KeyError, TypeError, NotImplementedError):
         # A stream has rows alone; a frame may call a column 0 and not "0".
         if not hasattr(given, "column_names"):
-            label = next(column for column in given.columns if str(column) == name)
-            column = given[label]
+            labels = [column for column in given.columns if str(column) == name]
+            column = given[labels[0]]
         else:
             column = [row[name] for row in given]
     if isinstance(column, str | bytes) or not hasattr(column, "__iter__"):
@@ -151,7 +161,8 @@ def _values(given: Any, name: str) -> list[Any]:
         return values
     found = []
     for value in values:
-        found.append(classes[value] if type(value) is int and 0 <= value < len(classes) else None)
+        is_class = type(value) is int and 0 <= value < len(classes)
+        found.append(classes[value] if is_class else None)
     return found
 
 

@@ -93,7 +93,8 @@ def _clear_errors(
             errors.RemoteEntryNotFoundError: f"{kind} {repo} has no such file{at}; see its list of files on the hub",
             errors.HfHubHTTPError: f"the hub answered with an error: {first_line(error)}",
         }
-        reason = next(text for one, text in reasons.items() if isinstance(error, one))
+        fitting = [text for one, text in reasons.items() if isinstance(error, one)]
+        reason = fitting[0]
         raise InputError(reason, file=what) from None
     except Exception as error:
         if not is_broken_connection(error):
@@ -108,16 +109,21 @@ def is_broken_connection(error: BaseException) -> bool:
     """Was a connection cut, garbled or silent? As the HTTP library and huggingface_hub's check of
     sizes report it.
     """
-    kinds = ((kind.__module__.partition(".")[0], kind.__name__) for kind in type(error).__mro__)
-    of_http = any(name == "RequestError" and library.startswith("httpx") for library, name in kinds)
-    return of_http or (isinstance(error, OSError) and "Consistency check failed" in str(error))
+    of_http = False
+    for kind in type(error).__mro__:
+        library = kind.__module__.partition(".")[0]
+        if kind.__name__ == "RequestError" and library.startswith("httpx"):
+            of_http = True
+    is_cut = isinstance(error, OSError) and "Consistency check failed" in str(error)
+    return of_http or is_cut
 
 
 def cached_folder(repo: str, kind: str = "dataset") -> Path:
     """The folder in which huggingface_hub stores the files of a data set or model."""
     from huggingface_hub import constants
 
-    return Path(constants.HF_HUB_CACHE) / f"{kind}s--{repo.replace('/', '--')}"
+    folder = repo.replace("/", "--")
+    return Path(constants.HF_HUB_CACHE) / f"{kind}s--{folder}"
 
 
 def remedy(repo: str, kind: str = "dataset") -> str:
@@ -144,7 +150,8 @@ def check_downloads(files: Iterable[Path], since: float) -> None:
     """
     for file in files:
         blob = file.resolve()
-        if len(blob.name) == 64 and blob.stat().st_mtime >= since and sha256_of(blob) != blob.name:
+        is_new = len(blob.name) == 64 and blob.stat().st_mtime >= since
+        if is_new and sha256_of(blob) != blob.name:
             blob.unlink()
             raise RunError(
                 f"{file.name}: garbled on its way from the hub; give the same command again to download it"
@@ -170,7 +177,9 @@ def hub_file(
     from huggingface_hub import constants, hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError
 
-    what = f"hf://{'datasets/' if kind == 'dataset' else ''}{repo}{'@' + revision if revision else ''}/{file}"
+    of_kind = "datasets/" if kind == "dataset" else ""
+    at = f"@{revision}" if revision else ""
+    what = f"hf://{of_kind}{repo}{at}/{file}"
     with _clear_errors(
         what,
         repo,

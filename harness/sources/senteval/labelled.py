@@ -178,7 +178,8 @@ def read_task(task: str, root: Path) -> Labelled:
         return in_order({"all": plain}, 2)
     if task == "SNLI":
         folder = given_or_prepared(root, "SNLI")
-        return in_order({part: _snli(folder, part) for part in _PARTS}, 3, snli=True)
+        parts = {part: _snli(folder, part) for part in _PARTS}
+        return in_order(parts, 3, snli=True)
     written = _FORMATS[task]
     return in_order(
         {part: _examples(root, written, part) for part in written.parts}, len(written.labels)
@@ -209,11 +210,13 @@ def read_year(root: Path, task: str) -> Iterator[tuple[str, ScoredPairs]]:
         lines = numbered_lines(texts, blank=True)
         golds = numbered_lines(scores, blank=True)
         if len(lines) != len(golds):
-            raise InputError(f"{len(lines)} lines, but {scores.name} has {len(golds)}", file=texts)
+            message = f"{len(lines)} lines, but {scores.name} has {len(golds)}"
+            raise InputError(message, file=texts)
         kept = []
         for (number, line), (_, gold) in zip(lines, golds, strict=True):
             first, _, second = line.partition("\t")
-            if "\t" in second or not first.split() or not second.split():
+            has_both = bool(first.split()) and bool(second.split())
+            if "\t" in second or not has_both:
                 raise line_error(texts, number, "two sentences, a tab between")
             if gold.strip():
                 kept.append((first, second, gold_score(scores, number, gold)))
@@ -238,9 +241,11 @@ def read_probing(task: str, folder: Path) -> Labelled:
             raise line_error(
                 file, number, "tr, va or te, a label and a sentence, separated by tabs"
             )
-        rows[fields[0]].append((number, fields[1], fields[2]))
+        part, label, text = fields
+        rows[part].append((number, label, text))
     place = {}
-    for i, name in enumerate(sorted({label for _, label, _ in rows["tr"]})):
+    labels = {label for _, label, _ in rows["tr"]}
+    for i, name in enumerate(sorted(labels)):
         place[name] = i
     parts: dict[str, list[Example]] = {}
     for part, found in zip(_PARTS, rows.values(), strict=True):
@@ -265,7 +270,8 @@ def unusual_sizes(data: str, counts: Mapping[str, int]) -> list[str]:
     others = []
     for part, n in counts.items():
         if n != known.get(part, n):
-            others.append(f"{n:,} in {part} (not {known[part]:,})")
+            usual = known[part]
+            others.append(f"{n:,} in {part} (not {usual:,})")
     if not others:
         return []
     return [
@@ -324,7 +330,8 @@ def _assemble(parts: Mapping[str, Sequence[Example]], classes: int) -> Labelled:
         labels = np.array(
             [label for _, _, label in rows], dtype=np.int64 if classes else np.float64
         )
-        digest.update(repr((name, first, second, labels.tolist())).encode("utf-8", "surrogatepass"))
+        content = repr((name, first, second, labels.tolist()))
+        digest.update(content.encode("utf-8", "surrogatepass"))
         made[name] = LabelledSplit(first, second, labels)
     return Labelled(made, classes, digest.hexdigest())
 
@@ -347,8 +354,11 @@ def in_order(
 
     made: dict[str, list[Example]] = {}
     for name, rows in parts.items():
-        words = sorted(((a.split(), b.split(), label) for a, b, label in rows), key=place)
-        made[name] = [(" ".join(a), " ".join(b), label) for a, b, label in words]
+        words = [(a.split(), b.split(), label) for a, b, label in rows]
+        examples = []
+        for a, b, label in sorted(words, key=place):
+            examples.append((" ".join(a), " ".join(b), label))
+        made[name] = examples
     return _assemble(made, classes)
 
 
@@ -376,7 +386,9 @@ def _examples(root: Path, written: _Format, part: str) -> list[Example]:
 
 
 def _snli(folder: Path, part: str) -> list[Example]:
-    first, second, labels = (_lines(folder / f"{name}.{part}") for name in ("s1", "s2", "labels"))
+    first = _lines(folder / f"s1.{part}")
+    second = _lines(folder / f"s2.{part}")
+    labels = _lines(folder / f"labels.{part}")
     if not len(first) == len(second) == len(labels):
         raise InputError(
             f"s1.{part}, s2.{part} and labels.{part} have {len(first)}, {len(second)} and "
@@ -385,22 +397,27 @@ def _snli(folder: Path, part: str) -> list[Example]:
         )
     for number, label in enumerate(labels, 1):
         if label.strip() not in SNLI_LABELS:
-            raise line_error(folder / f"labels.{part}", number, f"one of {', '.join(SNLI_LABELS)}")
-    return list(
-        zip(first, second, (SNLI_LABELS.index(label.strip()) for label in labels), strict=True)
-    )
+            known = ", ".join(SNLI_LABELS)
+            raise line_error(folder / f"labels.{part}", number, f"one of {known}")
+    numbers = [SNLI_LABELS.index(label.strip()) for label in labels]
+    return list(zip(first, second, numbers, strict=True))
 
 
 def _columns(rows: list[Example]) -> ScoredPairs:
-    words = []
+    first = []
+    second = []
+    scores = []
     for a, b, score in rows:
-        words.append((" ".join(a.split()), " ".join(b.split()), score))
-    return [a for a, _, _ in words], [b for _, b, _ in words], [score for _, _, score in words]
+        first.append(" ".join(a.split()))
+        second.append(" ".join(b.split()))
+        scores.append(score)
+    return first, second, scores
 
 
 def _lines(file: Path, encoding: str = "utf-8") -> list[str]:
     """All lines, blank ones included."""
-    return [line for _, line in numbered_lines(file, encoding=encoding, blank=True)]
+    numbered = numbered_lines(file, encoding=encoding, blank=True)
+    return [line for _, line in numbered]
 
 
 def numbered_lines(
@@ -427,7 +444,10 @@ def numbered_lines(
             lines.append(
                 (number, without_end(file, number, decode_line(file, number, line, encoding)))
             )
-    numbered = [(number, line) for number, line in lines if blank or line.strip()]
+    numbered = []
+    for number, line in lines:
+        if blank or line.strip():
+            numbered.append((number, line))
     if not numbered:
         raise InputError("is empty", file=file)
     return numbered
@@ -446,8 +466,9 @@ def gold_score(file: Path, number: int, text: str) -> float:
     Raises:
         InputError: not a plain decimal number from 0 to 5.
     """
-    if not _SCORE.fullmatch(text.strip()) or not 0 <= float(text) <= 5:
-        raise line_error(file, number, f"a score from 0 to 5, not {text.strip()[:40]!r}")
+    written = text.strip()
+    if not _SCORE.fullmatch(written) or not 0 <= float(text) <= 5:
+        raise line_error(file, number, f"a score from 0 to 5, not {written[:40]!r}")
     return float(text)
 
 

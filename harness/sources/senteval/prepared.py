@@ -83,13 +83,15 @@ def prepared_folder(name: str) -> Path:
         downloads.mkdir(parents=True, exist_ok=True)
         files = []
         for file in data.downloads:
-            files.append(_download(f"{data.address}/{file}", downloads, data.sha256))
+            address = f"{data.address}/{file}"
+            files.append(_download(address, downloads, data.sha256))
         _CONVERSIONS[name](files, folder)
 
     if name in _FAILURES:
         raise _FAILURES[name]
     try:
-        final = make_once(prepared_root() / data.folder, f"the files of {name}", make)
+        folder = prepared_root() / data.folder
+        final = make_once(folder, f"the files of {name}", make)
     except HarnessError as error:
         _FAILURES[name] = error
         raise
@@ -102,9 +104,12 @@ def given_or_prepared(folder: Path, name: str) -> Path:
 
     Nothing is downloaded for a folder that the user named: what is not in it is missing.
     """
-    named = not folder.is_relative_to(cache_root())
-    if (folder / name).is_dir() or (named and not (prepared_root() / name).is_dir()):
-        return folder / name
+    is_named = not folder.is_relative_to(cache_root())
+    own = folder / name
+    if own.is_dir():
+        return own
+    if is_named and not (prepared_root() / name).is_dir():
+        return own
     return prepared_folder(name.lower())
 
 
@@ -124,7 +129,8 @@ def _download(address: str, folder: Path, sha256: str | None) -> Path:
     pooch.get_logger().setLevel("WARNING")
     try:
         load = pooch.HTTPDownloader(timeout=_SILENCE)
-        return Path(pooch.retrieve(address, sha256, fname=name, path=folder, downloader=load))
+        file = pooch.retrieve(address, sha256, fname=name, path=folder, downloader=load)
+        return Path(file)
     except (NoConnection, Timeout) as error:
         raise OutOfReach(
             f"out of reach ({type(error).__name__})",
@@ -153,7 +159,8 @@ def _copy(files: list[Path], folder: Path, check: Callable[[Path], object]) -> N
 def _check_probing(file: Path) -> None:
     with file.open("rb") as stream:
         first = stream.readline()
-    if first.split(b"\t")[0] not in (b"tr", b"va", b"te") or first.count(b"\t") != 2:
+    parts = (b"tr", b"va", b"te")
+    if first.split(b"\t")[0] not in parts or first.count(b"\t") != 2:
         raise InputError(
             "expected tr, va or te, a label and a sentence, separated by tabs", file=file, line=1
         )
@@ -182,7 +189,8 @@ def read_captions(file: Path) -> tuple[np.ndarray[Any, Any], list[str]]:
         for image in range(len(features)):
             ids = tree["image_to_caption_ids"][image][:CAPTIONS]
             if len(ids) < CAPTIONS:
-                raise ValueError(f"image {image} has {len(ids)} captions, not {CAPTIONS}")
+                few = f"image {image} has {len(ids)} captions"
+                raise ValueError(f"{few}, not {CAPTIONS}")
             for caption in ids:
                 text = _by_text(tree["captions"][caption])["cleaned_caption"]
                 if isinstance(text, bytes):
@@ -236,7 +244,11 @@ def _number_type(name: Any, *_: Any) -> np.dtype[Any]:
 
 def _by_text(tree: dict[Any, Any]) -> dict[str, Any]:
     """A dict whose keys may be texts of Python 2."""
-    return {key.decode() if isinstance(key, bytes) else key: value for key, value in tree.items()}
+    by_text = {}
+    for key, value in tree.items():
+        name = key.decode() if isinstance(key, bytes) else key
+        by_text[name] = value
+    return by_text
 
 
 def _convert_snli(files: list[Path], folder: Path) -> None:
@@ -271,12 +283,15 @@ def _snli_rows(archive: zipfile.ZipFile, member: str) -> Iterator[tuple[str, str
     with archive.open(member) as stream:
         for number, line in enumerate(stream, 1):
             fields = line.decode("utf-8").rstrip("\r\n").split("\t")
-            if len(fields) < 7 or (number == 1 and fields[0] != "gold_label"):
+            has_header = number > 1 or fields[0] == "gold_label"
+            if len(fields) < 7 or not has_header:
                 raise ValueError(
                     f"{member}, line {number}: expected SNLI's columns, separated by tabs"
                 )
             if number > 1 and fields[0] != "-":
-                yield fields[0], penn_tokens(fields[5]), penn_tokens(fields[6])
+                first = penn_tokens(fields[5])
+                second = penn_tokens(fields[6])
+                yield fields[0], first, second
 
 
 _RULES = [

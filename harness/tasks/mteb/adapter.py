@@ -137,9 +137,14 @@ class BenchmarkScores:
         for split in self.splits:
             for subset in self.scores[split]:
                 values.append(subset.get(metric))
-        if not values or not all(isinstance(x, int | float) and np.isfinite(x) for x in values):
+        if not values or not all(_is_number(value) for value in values):
             raise InputError(f"mteb gave no {metric}")
-        return float(np.mean([round(x, 6) for x in values]))  # as many digits as mteb's files keep
+        rounded = [round(value, 6) for value in values]  # as many digits as mteb's files keep
+        return float(np.mean(rounded))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and bool(np.isfinite(value))
 
 
 def open_task(name: str, subset: str = "") -> Any:
@@ -211,7 +216,9 @@ def benchmark_tasks(name: str) -> dict[str, str]:
             if _splits_and_subsets(open_task(own, usual)) == _splits_and_subsets(task):
                 part = usual
                 break
-        kinds[own + (f"/{part}" if part else "")] = task.metadata.type
+        if part:
+            own = f"{own}/{part}"
+        kinds[own] = task.metadata.type
     return kinds
 
 
@@ -258,7 +265,10 @@ def _part_of_benchmark(task: str, name: str) -> Any:
         return None
     benchmark = _find_benchmark(name)
     tasks = [] if benchmark is None else benchmark.tasks
-    return next((one for one in tasks if one.metadata.name == task), None)
+    for one in tasks:
+        if one.metadata.name == task:
+            return one
+    return None
 
 
 def texts_at_least(task: Any) -> int:
@@ -268,7 +278,11 @@ def texts_at_least(task: Any) -> int:
     parts = parts_of(task)
     if parts == [task]:
         return _size(task, task.eval_splits)
-    return sum(texts_at_least(open_task(getattr(part, "metadata", part).name)) for part in parts)
+    total = 0
+    for part in parts:
+        name = getattr(part, "metadata", part).name
+        total += texts_at_least(open_task(name))
+    return total
 
 
 def _load_known(name: str) -> Any:
@@ -398,7 +412,8 @@ def _evaluate(
                     "",
                 )
             except Exception as error:
-                return result, pd.DataFrame(), f"{type(error).__name__}: {first_line(error):.200}"
+                reason = f"{type(error).__name__}: {first_line(error):.200}"
+                return result, pd.DataFrame(), reason
     finally:
         for part in parts:
             if part.data_loaded:
@@ -511,7 +526,8 @@ def _size(task: Any, splits: Sequence[str]) -> int:
             counted = [by_subset.get(part, {}) for part in task.hf_subsets]
         else:
             counted = [about]
-        total += sum(int(one.get("num_samples", 0)) for one in counted)
+        for one in counted:
+            total += int(one.get("num_samples", 0))
     return total
 
 

@@ -42,7 +42,8 @@ def benchmark_suite(benchmark: str, about: str) -> Suite:
     categories = MTEB_SUITES[benchmark]
     means = []
     for category, names in categories.items():
-        means.append(BenchmarkMean(f"{benchmark}, {category}", benchmark, names))
+        title = f"{benchmark}, {category}"
+        means.append(BenchmarkMean(title, benchmark, names))
     means.append(
         BenchmarkMean(f"{benchmark}, average over data sets", benchmark, names_of(categories))
     )
@@ -104,10 +105,13 @@ def open_benchmark(name: str) -> Suite:
     kinds = benchmark_tasks(benchmark)
     means = []
     for kind, tasks in _sort_by_kind(kinds).items():
-        means.append(BenchmarkMean(f"{benchmark}, {kind}", benchmark, tasks))
-    means.append(BenchmarkMean(f"{benchmark}, average over data sets", benchmark, tuple(kinds)))
+        title = f"{benchmark}, {kind}"
+        means.append(BenchmarkMean(title, benchmark, tasks))
+    title = f"{benchmark}, average over data sets"
+    means.append(BenchmarkMean(title, benchmark, tuple(kinds)))
     about = f"{benchmark}, as the installed mteb defines it"
-    return Suite(tuple(PREFIX + task for task in kinds), about, averages=tuple(means))
+    tasks_of_suite = tuple(PREFIX + task for task in kinds)
+    return Suite(tasks_of_suite, about, averages=tuple(means))
 
 
 def benchmarks_of(suites: Iterable[object]) -> dict[str, dict[str, tuple[str, ...]]]:
@@ -131,7 +135,8 @@ def _sort_by_kind(kinds: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """Return type -> tasks, of task -> type."""
     found = {}
     for kind in dict.fromkeys(kinds.values()):
-        found[kind] = tuple(task for task in kinds if kinds[task] == kind)
+        of_kind = [task for task in kinds if kinds[task] == kind]
+        found[kind] = tuple(of_kind)
     return found
 
 

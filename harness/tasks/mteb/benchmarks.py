@@ -26,10 +26,15 @@ SENTENCES_A_TOPIC = 25  # of some 88: enough to tell models apart, at a third of
 Categories = Mapping[str, tuple[str, ...]]
 
 
-MTEB_SUITES: dict[str, Categories] = {
-    suite: {category: tuple(names) for category, names in categories.items()}
-    for suite, categories in read_toml(Path(__file__).with_suffix(".toml")).items()
-}
+def _load_suites() -> dict[str, Categories]:
+    """Return the categories of each suite, as the file next to this one lists them."""
+    suites: dict[str, Categories] = {}
+    for suite, categories in read_toml(Path(__file__).with_suffix(".toml")).items():
+        suites[suite] = {category: tuple(names) for category, names in categories.items()}
+    return suites
+
+
+MTEB_SUITES: dict[str, Categories] = _load_suites()
 EN_V1 = MTEB_SUITES["mteb-en-v1"]
 EN_V2 = MTEB_SUITES["mteb-en-v2"]
 
@@ -92,7 +97,10 @@ def mteb_scores(scores: Iterable[Score], suite: str = "") -> dict[str, Score]:
 
 def mteb_values(scores: Iterable[Score], suite: str = "") -> dict[str, float]:
     """Those of `mteb_scores`, in percent."""
-    return {name: 100 * score.value for name, score in mteb_scores(scores, suite).items()}
+    values = {}
+    for name, score in mteb_scores(scores, suite).items():
+        values[name] = 100 * score.value
+    return values
 
 
 def mteb_averages(

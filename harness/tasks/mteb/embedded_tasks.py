@@ -56,14 +56,17 @@ class EmbeddedRetrieval(AbsTaskRetrieval):
     )
 
     def load_data(self, num_proc: int | None = None, **kwargs: Any) -> None:
-        self.dataset = {group: {"test": self._split(group)} for group in self.hf_subsets}
+        self.dataset = {}
+        for group in self.hf_subsets:
+            self.dataset[group] = {"test": self._split(group)}
         self.data_loaded = True
 
     def _split(self, group: str) -> RetrievalSplitData:
         rows = embedded_rows("retrieval", RETRIEVAL_GROUPS[group])
         queries = []
         for row in rows:
-            queries.append({"id": f"q-{row['id']}", "text": row["query"]})
+            name = f"q-{row['id']}"
+            queries.append({"id": name, "text": row["query"]})
         corpus = []
         for row in rows:
             corpus.append(
@@ -106,7 +109,9 @@ class EmbeddedClustering(AbsTaskClustering):
     max_documents_per_cluster = 8 * SENTENCES_A_TOPIC  # all of a part
 
     def load_data(self, num_proc: int | None = None, **kwargs: Any) -> None:
-        self.dataset = {part: DatasetDict({"test": self._split(part)}) for part in self.hf_subsets}
+        self.dataset = {}
+        for part in self.hf_subsets:
+            self.dataset[part] = DatasetDict({"test": self._split(part)})
         self.data_loaded = True
 
     def _split(self, part: str) -> Dataset:
@@ -117,7 +122,10 @@ class EmbeddedClustering(AbsTaskClustering):
 
     def sizes(self) -> dict[str, int]:
         """Sentences of each part."""
-        return {part: len(topic_rows([part], SENTENCES_A_TOPIC)) for part in self.hf_subsets}
+        sizes = {}
+        for part in self.hf_subsets:
+            sizes[part] = len(topic_rows([part], SENTENCES_A_TOPIC))
+        return sizes
 
 
 TASKS = {"Embedded-Retrieval": EmbeddedRetrieval, "Embedded-Clustering": EmbeddedClustering}

@@ -186,12 +186,16 @@ def sound(
     """
     rows = examples[examples["metric"].isin((metric, PAIR))]
     if len(splits) > 1:
-        names = zip(rows["split"], rows["subset"], strict=True)
-        rows = rows.assign(subset=[" ".join(both).strip() for both in names])
+        subsets = []
+        for both in zip(rows["split"], rows["subset"], strict=True):
+            subsets.append(" ".join(both).strip())
+        rows = rows.assign(subset=subsets)
     rows = rows.assign(split="+".join(splits))
     if not len(rows):
         return None
-    as_scored = rows.assign(metric="spearman" if rows["metric"].iloc[0] == PAIR else metric)
+    if rows["metric"].iloc[0] == PAIR:
+        metric = "spearman"
+    as_scored = rows.assign(metric=metric)
     if np.isclose(value_of(as_scored), value, rtol=0, atol=TOLERANCE):
         return rows
     return None
@@ -218,7 +222,8 @@ def task_facts(task: Any, splits: Sequence[str], examples: pd.DataFrame | None) 
     ):
         pairs = examples[examples["metric"] == metric]
         if len(pairs):
-            chance = float(pairs.groupby(["split", "subset"])["target"].mean().mean())
+            shares = pairs.groupby(["split", "subset"])["target"].mean()
+            chance = float(shares.mean())
     elif isinstance(task, kinds.AbsTaskSTS | kinds.AbsTaskSummarization) and is_correlation:
         chance = 0.0
     human = HUMAN.get(task.metadata.name)
@@ -237,8 +242,10 @@ def _guesses_of_labels(task: Any, splits: Sequence[str]) -> tuple[float, float] 
                 counts.append(found)
     if not counts:
         return None, None
-    chance = np.mean([1 / len(labels) for labels in counts])
-    majority = np.mean([max(labels) / sum(labels) for labels in counts])
+    guesses = [1 / len(labels) for labels in counts]
+    largest = [max(labels) / sum(labels) for labels in counts]
+    chance = np.mean(guesses)
+    majority = np.mean(largest)
     return float(chance), float(majority)
 
 
@@ -247,7 +254,10 @@ def _labels(task: Any, split: str, subset: str) -> list[int]:
     about = (task.metadata.descriptive_stats or {}).get(split) or {}
     about = (about.get("hf_subset_descriptive_stats") or {}).get(subset) or about
     statistics = about.get("label_statistics") or about.get("labels_statistics") or {}
-    return [int(count["count"]) for count in (statistics.get("labels") or {}).values()]
+    counts = []
+    for count in (statistics.get("labels") or {}).values():
+        counts.append(int(count["count"]))
+    return counts
 
 
 def _add_split(rows: pd.DataFrame, split: str, *names: str) -> pd.DataFrame:
@@ -289,14 +299,19 @@ def _data(task: Any, split: str, subset: str) -> Any:
 
 
 def _texts(values: Any) -> list[str]:
-    return [value if isinstance(value, str) else repr(value) for value in values]
+    texts = []
+    for value in values:
+        texts.append(value if isinstance(value, str) else repr(value))
+    return texts
 
 
 def _classification(task: Any, predictions: Any, split: str, subset: str) -> Rows:
     data = _data(task, split, subset)
     labels = np.asarray(data[task.label_column_name])
-    right = np.stack([np.asarray(experiment) == labels for experiment in predictions]).mean(axis=0)
-    return [_rows("accuracy", right, text_ids(_texts(data[task.input_column_name])))]
+    by_experiment = [np.asarray(experiment) == labels for experiment in predictions]
+    right = np.stack(by_experiment).mean(axis=0)
+    texts = _texts(data[task.input_column_name])
+    return [_rows("accuracy", right, text_ids(texts))]
 
 
 def _pair_classification(task: Any, predictions: Any, split: str, subset: str) -> Rows:
@@ -307,23 +322,32 @@ def _pair_classification(task: Any, predictions: Any, split: str, subset: str) -
     if len(data) == 1:
         data = Dataset.from_dict(data[0])
     gold = np.asarray(data[task.label_column_name], dtype=np.float64)
-    unit = pair_units(_texts(data[task.input1_column_name]), _texts(data[task.input2_column_name]))
+    first = _texts(data[task.input1_column_name])
+    second = _texts(data[task.input2_column_name])
+    unit = pair_units(first, second)
     similar = {}
     for name, sign in _SIMILARITIES.items():
-        similar[name] = sign * np.asarray(predictions[name], dtype=np.float64)
-    best = max(similar, key=lambda name: average_precision_score(gold, similar[name]))
+        values = np.asarray(predictions[name], dtype=np.float64)
+        similar[name] = sign * values
+    precision = {name: average_precision_score(gold, values) for name, values in similar.items()}
+    best = max(precision, key=precision.__getitem__)
     chosen = {"max_ap": best, "cosine_ap": "cosine_scores"}
     chosen |= {
         f"{name.partition('_')[0]}_ap": name
         for name in similar
         if task.metadata.main_score not in chosen
     }
-    return [_rows(metric, similar[name], unit, gold) for metric, name in chosen.items()]
+    rows = []
+    for metric, name in chosen.items():
+        rows.append(_rows(metric, similar[name], unit, gold))
+    return rows
 
 
 def _sts(task: Any, predictions: Any, split: str, subset: str) -> Rows:
     data = _data(task, split, subset)
-    first, second = (text_ids(_texts(data[column])) for column in task.column_names)
+    one, other = task.column_names
+    first = text_ids(_texts(data[one]))
+    second = text_ids(_texts(data[other]))
     rows = _rows(PAIR, predictions["cosine_scores"], first, data["score"])
     return [rows.assign(text1=first, text2=second)]
 
@@ -368,16 +392,20 @@ def _retrieval(task: Any, predictions: Any, split: str, subset: str) -> Rows:
         values = {}
         for query, scores in said.items():
             values[query] = scores[f"{name}_{k}"]
-    place = {query: number for number, query in enumerate(data["queries"]["id"])}
+    place = {}
+    for number, query in enumerate(data["queries"]["id"]):
+        place[query] = number
     texts = _texts(data["queries"]["text"])
     order = sorted(values, key=place.__getitem__)
     numbers = [place[query] for query in order]
     unit = text_ids([texts[number] for number in numbers])
-    return [_rows(metric, [values[query] for query in order], unit, example=numbers)]
+    outcomes = [values[query] for query in order]
+    return [_rows(metric, outcomes, unit, example=numbers)]
 
 
 def _reciprocal_rank(gold: dict[str, int], docs: dict[str, float], k: int) -> float:
-    ranked = sorted(docs.items(), key=lambda x: (x[1], x[0]), reverse=True)[:k]
+    by_score = sorted(docs.items(), key=lambda x: (x[1], x[0]), reverse=True)
+    ranked = by_score[:k]
     for rank, (doc, _) in enumerate(ranked, 1):
         if gold.get(doc, 0) > 0:
             return 1 / rank

@@ -57,7 +57,9 @@ def _split(folder: Folder) -> RetrievalSplitData:
     corpus = []
     for one, (title, text) in passages:
         corpus.append({"id": one, "title": title, "text": text})
-    queries = [{"id": one, "text": text} for one, text in folder.queries.items()]
+    queries = []
+    for one, text in folder.queries.items():
+        queries.append({"id": one, "text": text})
     return RetrievalSplitData(
         queries=Dataset.from_list(queries),
         corpus=Dataset.from_list(corpus),

@@ -56,7 +56,9 @@ class MTEBTask:
             if self.subset:
                 return f"{self.task_name}-{self.subset}"
             return self.task_name
-        return PREFIX + self.task_name + (f"/{self.subset}" if self.subset else "")
+        if self.subset:
+            return f"{PREFIX}{self.task_name}/{self.subset}"
+        return PREFIX + self.task_name
 
     @property
     def source(self) -> str:
@@ -70,7 +72,8 @@ class MTEBTask:
         from harness.tasks.mteb.adapter import open_task, pinned_data
 
         task = open_task(self.task_name, self.subset)
-        return content_id([pinned_data(task), list(task.hf_subsets), list(task.eval_splits)])
+        parts = [pinned_data(task), list(task.hf_subsets), list(task.eval_splits)]
+        return content_id(parts)
 
     def texts(self) -> list[str]:
         """Those of embedded tasks, which are known; of others none: see above.
@@ -82,7 +85,8 @@ class MTEBTask:
             return _embedded_texts(self.task_name, self.subset)
         from harness.tasks.mteb.adapter import open_task, pinned_data
 
-        for repository, revision in pinned_data(open_task(self.task_name, self.subset)).items():
+        task = open_task(self.task_name, self.subset)
+        for repository, revision in pinned_data(task).items():
             check_data(repository, revision)
         return []
 
@@ -189,7 +193,8 @@ class MTEBTask:
             said = f"{self.name}: outcomes of its examples are not saved: {metric} does not follow from them"
             result.notes.append(said)
             return
-        rows = rows.assign(task=self.name, source=self.source).reset_index(drop=True)
+        rows = rows.assign(task=self.name, source=self.source)
+        rows = rows.reset_index(drop=True)
         if (rows["metric"] == PAIR).all():
             names = {"example": "pair", "target": "gold", "outcome": "score"}
             result.pairs = rows.rename(columns=names)[

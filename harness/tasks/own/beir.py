@@ -48,7 +48,10 @@ def read_beir(folder: Path) -> Folder:
             message, file=folder / "qrels" / "test.tsv", remedy="name the file test.tsv"
         )
     relevant = _read_grades(grades, passages, queries)
-    asked = {query: text for query, text in queries.items() if query in relevant}
+    asked = {}
+    for query, text in queries.items():
+        if query in relevant:
+            asked[query] = text
     return Folder(passages, asked, relevant)
 
 
@@ -59,7 +62,9 @@ def _read_texts(file: Path) -> dict[str, tuple[str, str]]:
         if name not in table.columns:
             remedy = f"its keys are {', '.join(table.columns)}"
             raise InputError(f'no key "{name}"', key=name, file=file, remedy=remedy)
-    titles = table["title"] if "title" in table.columns else [""] * len(table)
+    titles = [""] * len(table)
+    if "title" in table.columns:
+        titles = table["title"].tolist()
     texts = {}
     for line, one, title, text in zip(
         table.index,
@@ -87,10 +92,18 @@ def _read_grades(
             raise InputError(f'no column "{name}"', key=name, file=file, remedy=remedy)
     relevant: dict[str, dict[str, int]] = {}
     grades = to_numbers(table, "score", str(file))
-    rows = zip(table.index, table["query-id"], table["corpus-id"], grades, strict=True)
+    rows = zip(
+        table.index,
+        table["query-id"],
+        table["corpus-id"],
+        grades,
+        strict=True,
+    )
     for line, query, passage, grade in rows:
-        for one, known, where in ((query, queries, _QUERIES), (passage, passages, _CORPUS)):
+        ids = ((query, queries, _QUERIES), (passage, passages, _CORPUS))
+        for one, known, where in ids:
             if one not in known:
-                raise InputError(f'"{one}" is no id of {where}', file=file, line=line)
+                message = f'"{one}" is no id of {where}'
+                raise InputError(message, file=file, line=line)
         relevant.setdefault(query, {})[passage] = int(grade)
     return relevant

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from functools import cached_property
 from typing import Any
 
 from harness.errors import InputError
+from harness.files.hashing import sha256_of_text
 from harness.tasks.own.data import OwnData, TaskFile, read_own
 from harness.tasks.own.mteb_task import FileMTEBTask
 
@@ -48,7 +48,7 @@ class FileClustering(FileMTEBTask):
 
     @cached_property
     def sha256(self) -> str:
-        return hashlib.sha256(repr(self.labelled).encode("utf-8", "surrogatepass")).hexdigest()
+        return sha256_of_text(repr(self.labelled))
 
     @property
     def data_remarks(self) -> list[str]:

@@ -103,9 +103,12 @@ def names_file(name: str) -> bool:
     """
     bare = name.removeprefix(TaskFile(task=name).prefix)
     path = Path(bare).expanduser()
-    if bare.startswith(("/", "./", "../", "~")) or is_table(path) or (bare and is_there(path)):
+    if bare.startswith(("/", "./", "../", "~")) or is_table(path):
         return True
-    return bool(path.suffix) and not _VERSIONED.fullmatch(path.suffix) and ":" not in bare
+    if bare and is_there(path):
+        return True
+    has_suffix = bool(path.suffix) and not _VERSIONED.fullmatch(path.suffix)
+    return has_suffix and ":" not in bare
 
 
 def name_files(files: Sequence[TaskFile]) -> list[TaskFile]:
@@ -119,7 +122,8 @@ def name_files(files: Sequence[TaskFile]) -> list[TaskFile]:
         name = file.name or clean_name(file.path.name)
         others = set()
         for other in files:
-            if (other.name or clean_name(other.path.name)) == name and other.path != file.path:
+            other_name = other.name or clean_name(other.path.name)
+            if other_name == name and other.path != file.path:
                 others.add(other.path)
         if others and file.name:
             message = f'several files are called "{name}"'
@@ -172,7 +176,8 @@ class OwnData:
     def counts(self) -> dict[str, int]:
         """Examples of each part that has some."""
         counted = Counter(self.part)
-        return {part: counted[part] for part in ("train", "dev", "test") if counted[part]}
+        parts = [part for part in ("train", "dev", "test") if counted[part]]
+        return {part: counted[part] for part in parts}
 
     @property
     def text_columns(self) -> list[str]:
@@ -197,7 +202,8 @@ class OwnData:
                 f" (share of the dev part: {self.share:g})"
             )
             dev = self.counts.get("dev", 0) / len(self.frame)
-            if self.share and abs(dev - self.share) > FAR * self.share:
+            is_far = self.share is not None and abs(dev - self.share) > FAR * self.share
+            if self.share and is_far:
                 remarks.append(
                     f"the dev part has {100 * dev:.0f} % of the {noun} instead of"
                     f" {100 * self.share:.0f} %, as large groups are drawn whole"
@@ -206,12 +212,13 @@ class OwnData:
             remarks.append(f"{sizes} {noun}, by the column split")
         for part, count in self.counts.items():
             if count < FEW and part != "train":
-                remarks.append(f"only {count} {part} {noun}: scores of fewer than {FEW} say little")
+                few = f"only {count} {part} {noun}"
+                remarks.append(f"{few}: scores of fewer than {FEW} say little")
         texts: list[str] = []
         for name in self.text_columns:
             texts.extend(self.frame[name])
-        occurs = Counter(texts)
-        repeated = sum(count for count in occurs.values() if count > 1)
+        occurrences = Counter(texts).values()
+        repeated = sum(count for count in occurrences if count > 1)
         if 2 * repeated > len(texts):
             remarks.append(
                 f"{repeated:,} of {len(texts):,} texts occur more than once: {noun} that share one"
@@ -241,7 +248,8 @@ def read_own(source: Path | Any, settings: TaskFile) -> OwnData:
     if isinstance(source, Path) and not is_there(source):
         raise InputError("no such file", file=where, remedy="check the path")
     if isinstance(source, Path) and not is_table(source):
-        expected = f"{', '.join(SUFFIXES)}, or a folder with {', '.join(BEIR)}"
+        suffixes = ", ".join(SUFFIXES)
+        expected = f"{suffixes}, or a folder with {', '.join(BEIR)}"
         raise InputError(f"is no table by its name; expected {expected}", file=where)
     table = read_table(source)
     table = _rename(table, settings.columns, where)
@@ -253,25 +261,36 @@ def read_own(source: Path | Any, settings: TaskFile) -> OwnData:
     frame = table[[*COLUMNS[kind]]]
     _check_cells(frame, where)
     part, split = _split(table, frame, settings.share, where)
-    return OwnData(settings.name or where, where, kind, frame, part, split, settings.share)
+    return OwnData(
+        name=settings.name or where,
+        where=where,
+        kind=kind,
+        frame=frame,
+        part=part,
+        split=split,
+        share=settings.share,
+    )
 
 
 def _rename(table: pd.DataFrame, columns: Mapping[str, str], where: str) -> pd.DataFrame:
     """Return a table whose columns have the names of the kinds, in any case of letters."""
-    known = [*dict.fromkeys(name for names in COLUMNS.values() for name in names), "split"]
+    roles: list[str] = []
+    for names in COLUMNS.values():
+        roles.extend(names)
+    known = [*dict.fromkeys(roles), "split"]
     new: dict[str, str] = {}
     for role, name in columns.items():
         if role not in known:
             message = f'no kind has a column "{role}"{nearest(role, known)}'
             raise InputError(message, file=where, key='key "columns"')
         if name not in table.columns:
-            message = f'no column "{name}"{nearest(name, list(table.columns))}'
-            remedy = f"its columns are {', '.join(table.columns)}"
+            columns_there = list(table.columns)
+            message = f'no column "{name}"{nearest(name, columns_there)}'
+            remedy = f"its columns are {', '.join(columns_there)}"
             raise InputError(message, file=where, key='key "columns"', remedy=remedy)
         new[name] = role
-    kept = table.drop(
-        columns=[role for role in columns if role in table.columns and role not in new]
-    )
+    hidden = [role for role in columns if role in table.columns and role not in new]
+    kept = table.drop(columns=hidden)
     kept = kept.rename(columns=new)
     lower = {}
     for name in kept.columns:
@@ -304,10 +323,9 @@ def _unknown_kind(table: pd.DataFrame, where: str) -> InputError:
 def _check_columns(table: pd.DataFrame, kind: Kind, where: str) -> None:
     missing = [name for name in COLUMNS[kind] if name not in table.columns]
     if missing:
+        has = ", ".join(table.columns)
         remedy = f'name it with columns = {{ {missing[0]} = "..." }}'
-        message = (
-            f'{kind} needs a column "{missing[0]}"; its columns are {", ".join(table.columns)}'
-        )
+        message = f'{kind} needs a column "{missing[0]}"; its columns are {has}'
         raise InputError(message, file=where, remedy=remedy)
 
 
@@ -317,7 +335,8 @@ def _check_cells(frame: pd.DataFrame, where: str) -> None:
         if len(empty):
             place = f"{where}, line {empty[0]}"
             remedy = "fill it, or remove the line"
-            raise InputError("is empty", file=place, key=f'column "{name}"', remedy=remedy)
+            key = f'column "{name}"'
+            raise InputError("is empty", file=place, key=key, remedy=remedy)
 
 
 def _split(
@@ -343,7 +362,10 @@ def _split(
         return pd.Series(parts, index=frame.index, dtype=str), "column"
     if share is None:
         return pd.Series("test", index=frame.index, dtype=str), "whole"
-    texts = [frame[name].tolist() for name in frame.columns if name not in _NO_TEXT]
+    texts = []
+    for name in frame.columns:
+        if name not in _NO_TEXT:
+            texts.append(frame[name].tolist())
     drawn = np.where(draw_groups(texts, share), "dev", "test")
     return pd.Series(drawn, index=frame.index, dtype=str), "drawn"
 
@@ -365,16 +387,20 @@ def draw_groups(texts: Sequence[Sequence[str]], share: float) -> NDArray[np.bool
     n = len(ids[0])
     distinct, place = np.unique(np.concatenate(ids), return_inverse=True)
     first = place[:n]
-    edges = np.concatenate([place[k * n : (k + 1) * n] for k in range(len(ids))])
+    columns = len(ids)
+    # an example joins its first text with each of its texts
+    edges = (np.tile(first, columns), place)
     graph = coo_array(
-        (np.ones(len(edges)), (np.tile(first, len(ids)), edges)),
+        (np.ones(len(place)), edges),
         shape=(len(distinct), len(distinct)),
     )
     _, group = connected_components(graph, directed=False)
     of_examples = group[first]
-    _, begins = np.unique(of_examples, return_index=True)  # the first example of each group
+    # the first example of each group
+    _, begins, number = np.unique(of_examples, return_index=True, return_inverse=True)
     hashes = ids[0][begins].view(np.uint64) / 2.0**64
-    drawn: NDArray[np.bool_] = (hashes < share)[np.unique(of_examples, return_inverse=True)[1]]
+    is_drawn = hashes < share
+    drawn: NDArray[np.bool_] = is_drawn[number]
     return drawn
 
 
@@ -384,9 +410,11 @@ def gold_scores(rows: pd.DataFrame, where: str) -> NDArray[np.float64]:
     Raises:
         InputError: a cell is no number, or all are equal.
     """
-    scores: NDArray[np.float64] = np.asarray(to_numbers(rows, "score", where), dtype=np.float64)
+    numbers = to_numbers(rows, "score", where)
+    scores: NDArray[np.float64] = np.asarray(numbers, dtype=np.float64)
     if np.ptp(scores) == 0:
-        message = f"all {len(scores):,} gold scores are {scores[0]:g}: they rank nothing"
+        same = f"all {len(scores):,} gold scores are {scores[0]:g}"
+        message = f"{same}: they rank nothing"
         raise InputError(message, file=where, key='column "score"', remedy="give another column")
     return scores
 
@@ -404,14 +432,16 @@ def true_labels(rows: pd.DataFrame, where: str) -> NDArray[np.int64]:
         raise InputError(message, file=where, key=key)
     if len(found) > 2:
         remedy = 'for graded pairs: columns = { score = "label" }'
-        message = f"has {len(found)} labels ({', '.join(sorted(found)[:4])}, ...); expected two"
+        some = ", ".join(sorted(found)[:4])
+        message = f"has {len(found)} labels ({some}, ...); expected two"
         raise InputError(message, file=where, key=key, remedy=remedy)
     true = [label for label in found if label.lower() in _TRUE]
     false = [label for label in found if label.lower() in _FALSE]
     if len(true) != 1 or len(false) != 1:
         message = f"which of {found[0]!r:.30} and {found[1]!r:.30} means alike is not known"
         raise InputError(message, file=where, key=key, remedy="write 1 for alike and 0 for unlike")
-    return np.array([label == true[0] for label in rows["label"]], dtype=np.int64)
+    is_alike = [label == true[0] for label in rows["label"]]
+    return np.array(is_alike, dtype=np.int64)
 
 
 def has_split(file: TaskFile) -> bool:
@@ -421,14 +451,16 @@ def has_split(file: TaskFile) -> bool:
     if not is_there(file.path) or not is_table(file.path):
         return False
     try:
-        return "split" in _rename(read_table(file.path), file.columns, file.task).columns
+        table = _rename(read_table(file.path), file.columns, file.task)
+        return "split" in table.columns
     except InputError:
         return False
 
 
 def is_beir(folder: Path) -> bool:
     """True if a folder has the files of BEIR."""
-    return folder.is_dir() and all((folder / name).exists() for name in BEIR)
+    files = [folder / name for name in BEIR]
+    return folder.is_dir() and all(file.exists() for file in files)
 
 
 KINDS = get_args(Kind)

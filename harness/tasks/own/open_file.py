@@ -37,7 +37,8 @@ def open_file(settings: TaskFile, frame: Any = None) -> Task:
     if settings.kind == "retrieval" and table is None and not is_there(settings.path):
         raise InputError("no such folder", file=settings.task)
     own = read_own(settings.path if table is None else table, settings)
-    task: Any = _classes()[own.kind](settings.model_copy(update={"kind": own.kind}), table)
+    of_kind = settings.model_copy(update={"kind": own.kind})
+    task: Any = _classes()[own.kind](of_kind, table)
     task.own = own
     _ = task.sha256  # so that what is wrong with the examples is said now
     if settings.prefix:

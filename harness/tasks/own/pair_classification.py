@@ -4,13 +4,13 @@ accuracy at the best threshold, as `BinaryClassificationEvaluator` of sentence-t
 
 from __future__ import annotations
 
-import hashlib
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.files.hashing import sha256_of_text
 from harness.results.facts import PAIRS, Facts
 from harness.results.outcomes import outcomes_frame, score_of
 from harness.results.text_ids import pair_units
@@ -37,7 +37,7 @@ class FilePairClassification(FileTask):
     @property
     def sha256(self) -> str:
         pairs = (self.tested.first, self.tested.second, self.tested.labels.tolist())
-        return hashlib.sha256(repr(pairs).encode("utf-8", "surrogatepass")).hexdigest()
+        return sha256_of_text(repr(pairs))
 
     def texts(self) -> list[str]:
         return [*self.tested.first, *self.tested.second]

@@ -4,10 +4,10 @@ the main score.
 
 from __future__ import annotations
 
-import hashlib
 from functools import cached_property
 from typing import Any
 
+from harness.files.hashing import sha256_of_text
 from harness.tasks.own.beir import Folder, read_beir
 from harness.tasks.own.data import FEW, TaskFile
 from harness.tasks.own.mteb_task import FileMTEBTask
@@ -33,7 +33,7 @@ class FileRetrieval(FileMTEBTask):
         grades = []
         for query, found in sorted(read.relevant.items()):
             grades.append((query, sorted(found.items())))
-        return hashlib.sha256(repr([whole, grades]).encode("utf-8", "surrogatepass")).hexdigest()
+        return sha256_of_text(repr([whole, grades]))
 
     @property
     def data_remarks(self) -> list[str]:

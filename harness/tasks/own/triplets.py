@@ -4,11 +4,11 @@ as `TripletEvaluator` of sentence-transformers.
 
 from __future__ import annotations
 
-import hashlib
 from functools import cached_property
 
 import numpy as np
 
+from harness.files.hashing import sha256_of_text
 from harness.results.facts import Facts
 from harness.results.outcomes import outcomes_frame
 from harness.results.text_ids import pair_units
@@ -39,7 +39,7 @@ class FileTriplets(FileTask):
 
     @property
     def sha256(self) -> str:
-        return hashlib.sha256(repr(self.sides).encode("utf-8", "surrogatepass")).hexdigest()
+        return sha256_of_text(repr(self.sides))
 
     def texts(self) -> list[str]:
         return [text for side in self.sides for text in side]

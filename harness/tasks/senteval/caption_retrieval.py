@@ -65,7 +65,9 @@ class Recalls:
     @property
     def total(self) -> float:
         """The sum of the six recalls: what SentEval selects by and calls devacc."""
-        return sum(self.image_to_text[:3]) + sum(self.text_to_image[:3])
+        images = sum(self.image_to_text[:3])
+        captions = sum(self.text_to_image[:3])
+        return images + captions
 
     def _average_folds(self, ranks: NDArray[np.int64]) -> tuple[float, ...]:
         rows = []
@@ -89,12 +91,16 @@ def rank_recalls(images: Array, captions: Array) -> Recalls:
     image_ranks = []
     caption_ranks = []
     for first in range(0, folds * size, size):
-        x = np.asarray(images[first : first + size], dtype=np.float64)
-        y = np.asarray(captions[first * CAPTIONS : (first + size) * CAPTIONS], dtype=np.float64)
+        last = first + size
+        x = np.asarray(images[first:last], dtype=np.float64)
+        y = np.asarray(captions[first * CAPTIONS : last * CAPTIONS], dtype=np.float64)
         scores = y @ x.T  # (5 size, size)
-        own = scores[np.arange(len(y)), np.repeat(np.arange(size), CAPTIONS)]
-        caption_ranks.append((scores > own[:, None]).sum(1).reshape(size, CAPTIONS))
-        image_ranks.append((scores > own.reshape(size, CAPTIONS).max(1)[None]).sum(0))
+        image_of = np.repeat(np.arange(size), CAPTIONS)
+        own = scores[np.arange(len(y)), image_of]
+        better_images = (scores > own[:, None]).sum(1)
+        caption_ranks.append(better_images.reshape(size, CAPTIONS))
+        best_own = own.reshape(size, CAPTIONS).max(1)
+        image_ranks.append((scores > best_own[None]).sum(0))
     return Recalls(np.concatenate(image_ranks), np.concatenate(caption_ranks), folds)
 
 
@@ -107,7 +113,9 @@ def _draw_batches(
     order = shuffle.permutation(n)
     for begin in range(0, n, _BATCH):
         rows = order[begin : begin + _BATCH]
-        others = np.concatenate([order[:begin], order[begin + _BATCH :]])
+        before = order[:begin]
+        after = order[begin + _BATCH :]
+        others = np.concatenate([before, after])
         for_images = shuffle.choice(others, _CONTRASTS * len(rows))
         for_texts = shuffle.choice(others, _CONTRASTS * len(rows))
         yield rows, for_images, for_texts
@@ -165,8 +173,10 @@ def fit_and_rank(
         )
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        image_map = torch.nn.Linear(x["train"].shape[1], width).to(device)
-        text_map = torch.nn.Linear(t["train"].shape[1], width).to(device)
+        image_width = x["train"].shape[1]
+        text_width = t["train"].shape[1]
+        image_map = torch.nn.Linear(image_width, width).to(device)
+        text_map = torch.nn.Linear(text_width, width).to(device)
     maps = torch.nn.ModuleList([image_map, text_map])
     optimizer = torch.optim.Adam(maps.parameters())
     shuffle = np.random.RandomState(seed)
@@ -248,7 +258,8 @@ class CaptionRetrievalTask:
         for part, file in (("train", "train"), ("dev", "valid"), ("test", "test")):
             images[part], captions[part] = read_captions(folder / f"{file}.pkl")
             digest.update(np.ascontiguousarray(images[part]).tobytes())
-            digest.update("\n".join(captions[part]).encode("utf-8", "surrogatepass"))
+            joined = "\n".join(captions[part])
+            digest.update(joined.encode("utf-8", "surrogatepass"))
         return CaptionSet(images, captions, digest.hexdigest())
 
     @property
@@ -263,19 +274,25 @@ class CaptionRetrievalTask:
         vectors_by_part = {}
         for part, texts in self.data.captions.items():
             vectors_by_part[part] = finite(vectors(texts))
-        captions = {part: x for part, (x, _) in vectors_by_part.items()}
+        captions = {}
+        damaged = 0
+        for part, (x, bad) in vectors_by_part.items():
+            captions[part] = x
+            damaged += bad
         dev, test = fit_and_rank(self.data.images, captions, seed=self.seed, width=self.width)
-        return dev, test, sum(bad for _, bad in vectors_by_part.values())
+        return dev, test, damaged
 
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
         result = TaskResult()
         dev, test, damaged = self.outcome(vectors)
         result.note_damaged(self.name, damaged)
-        values = {("test", "recall"): test.total / 6, ("dev", "recall"): dev.total / 6}
+        values = {
+            ("test", "recall"): test.total / 6,
+            ("dev", "recall"): dev.total / 6,
+        }
         for direction, recalls in (("i2t", test.image_to_text), ("t2i", test.text_to_image)):
-            values |= {
-                ("test", f"{direction}_r{k}"): r for k, r in zip(_FIRST, recalls[:3], strict=True)
-            }
+            for k, recall in zip(_FIRST, recalls[:3], strict=True):
+                values["test", f"{direction}_r{k}"] = recall
         for (split, metric), value in values.items():
             n = len(self.data.captions[split])
             about: dict[str, Any] = {
@@ -296,13 +313,18 @@ class CaptionRetrievalTask:
         """
         images = test.image_ranks
         captions = test.caption_ranks
-        ids = text_ids(self.data.captions["test"][: captions.size : CAPTIONS])
+        first_captions = self.data.captions["test"][: captions.size : CAPTIONS]
+        ids = text_ids(first_captions)
+        ids_of_captions = np.repeat(ids, CAPTIONS)
         hits = {f"i2t_r{k}": (images < k, ids) for k in _FIRST}
-        hits |= {f"t2i_r{k}": ((captions < k).ravel(), np.repeat(ids, CAPTIONS)) for k in _FIRST}
-        both = [images < k for k in _FIRST] + [(captions < k).mean(axis=1) for k in _FIRST]
+        for k in _FIRST:
+            hits[f"t2i_r{k}"] = ((captions < k).ravel(), ids_of_captions)
+        both = [images < k for k in _FIRST]
+        both += [(captions < k).mean(axis=1) for k in _FIRST]
         hits["recall"] = np.mean(both, axis=0), ids
         about: dict[str, Any] = {"task": self.name, "source": self.source, "split": "test"}
         frames = []
         for m, (hit, unit) in hits.items():
-            frames.append(outcomes_frame(**about, metric=m, outcome=hit, unit=unit))
+            frame = outcomes_frame(**about, metric=m, outcome=hit, unit=unit)
+            frames.append(frame)
         result.outcomes = stack(frames)

@@ -57,12 +57,14 @@ class Classifier:
         for key, least in _LEAST.items():
             check_whole_number("classifier: " + key, getattr(self, key), least)
         _, settings = parse_optimizer(self.optim)
-        if settings.keys() - {"lr"} or not settings.get("lr", 1) > 0:
+        rate = settings.get("lr", 1)
+        if settings.keys() - {"lr"} or not rate > 0:
             raise InputError(
                 f'classifier: optim "{self.optim}": the only setting is a rate above 0, as in "sgd,lr=0.1"',
                 key="optim",
             )
-        if not isinstance(self.dropout, int | float) or not 0 <= self.dropout < 1:
+        is_number = isinstance(self.dropout, int | float)
+        if not is_number or not 0 <= self.dropout < 1:
             raise InputError(
                 f"classifier: dropout = {self.dropout!r} is out of its range; expected 0 or more, below 1",
                 key="dropout",
@@ -108,8 +110,11 @@ def parse_optimizer(text: str) -> tuple[str, dict[str, float]]:
             key="optim",
         )
     try:
-        pairs = (setting.split("=") for setting in settings)
-        return name, {key.strip(): float(value) for key, value in pairs}
+        values = {}
+        for setting in settings:
+            key, value = setting.split("=")
+            values[key.strip()] = float(value)
+        return name, values
     except ValueError:
         raise InputError(
             f'optim "{text}": expected NAME=NUMBER after the name, as in "{name},lr=0.1"',

@@ -102,7 +102,8 @@ class SE:
         """
         self.params = Params(_DEFAULTS | dict(params))
         check_whole_number('params["batch_size"]', self.params.batch_size, 1)
-        given = self.params.classifier = self.params.get("classifier") or {"nhid": 0}
+        given = self.params.get("classifier") or {"nhid": 0}
+        self.params.classifier = given
         if not isinstance(given, dict) or "nhid" not in given:
             raise InputError(
                 f'params["classifier"] = {given!r}: expected a dict with "nhid"; 0: logistic regression',
@@ -169,10 +170,10 @@ class SE:
             result, notes = self._sts(name, root)
         elif name.removesuffix(_FINETUNE) in _REGRESSION:
             result, notes = self._pair_scores(name, root)
+        elif name == _RETRIEVAL:
+            result, notes = self._retrieval(name, root)
         else:
-            result, notes = (self._retrieval if name == _RETRIEVAL else self._classification)(
-                name, root
-            )
+            result, notes = self._classification(name, root)
         for note in notes:
             _LOG.warning("%s", note)
         return {**result, "notes": notes} if notes else result
@@ -215,7 +216,9 @@ class SE:
         task = make(known, classifier=self.classifier, root=root)
         self._prepare(task.texts())
         outcome, damaged = task.outcome(self._vectors)
-        dev = task.data.parts.get("dev", next(iter(task.data.parts.values())))
+        parts = task.data.parts
+        first_part = next(iter(parts.values()))
+        dev = parts.get("dev", first_part)
         result = {
             "devacc": outcome.dev,
             "acc": outcome.test,
@@ -271,8 +274,13 @@ class SE:
         dev, test, damaged = task.outcome(self._vectors)
         sizes = {}
         for part in ("dev", "test"):
-            sizes[f"n{part}"] = len(task.data.captions[part])
-        result = {"devacc": dev.total, "acc": [test.image_to_text, test.text_to_image], **sizes}
+            captions = task.data.captions[part]
+            sizes[f"n{part}"] = len(captions)
+        result = {
+            "devacc": dev.total,
+            "acc": [test.image_to_text, test.text_to_image],
+            **sizes,
+        }
         return result, damaged_note(task.name, damaged)
 
     def _sts(self, name: str, root: Path | None) -> tuple[dict[str, Any], list[str]]:
@@ -303,17 +311,14 @@ class SE:
         for subset, rows in measured.pairs.groupby("subset", sort=False):
             values = rows["score"].to_numpy()
             gold = rows["gold"].to_numpy()
-            constant = np.ptp(values) == 0
-            result[str(subset)] = {
-                kind: Correlation(0.0, 1.0)
-                if constant
-                else Correlation(*map(float, correlation(values, gold)))
-                for kind, correlation in (
-                    ("pearson", stats.pearsonr),
-                    ("spearman", stats.spearmanr),
-                )
-            }
-            result[str(subset)]["nsamples"] = len(gold)
+            if np.ptp(values) == 0:
+                found = {"pearson": Correlation(0.0, 1.0), "spearman": Correlation(0.0, 1.0)}
+            else:
+                found = {
+                    "pearson": Correlation(*map(float, stats.pearsonr(values, gold))),
+                    "spearman": Correlation(*map(float, stats.spearmanr(values, gold))),
+                }
+            result[str(subset)] = {**found, "nsamples": len(gold)}
         result["all"] = {kind: {} for kind in ("pearson", "spearman")}
         for score in measured.scores:
             result["all"][score.metric][score.aggregation] = score.value

@@ -107,48 +107,51 @@ def classify(
     parts = [part for part in ("all", "train", "dev", "test") if part in y]
     whole_x = np.concatenate([x[part] for part in parts])
     whole_y = np.concatenate([y[part] for part in parts])
-    ends = np.cumsum([len(y[part]) for part in parts])
+    sizes = [len(y[part]) for part in parts]
+    ends = np.cumsum(sizes)
     rows = np.split(np.arange(len(whole_y)), ends[:-1])
     grid = np.asarray(config.l2, dtype=np.float64)
     if len(rows) == 3:
         train, dev, test = rows
-        solved = solve(whole_x, whole_y, [Split(train, dev, test)], grid[None], classes, config)
+        split = Split(train, dev, test)
+        solved = solve(whole_x, whole_y, [split], grid[None], classes, config)
         rounded = _percent(solved.accuracy)
         labels = solved.predicted[0][rounded.argmax()]
-        return Accuracies(float(rounded.max()), _accuracy(labels, y["test"]), labels)
+        on_test = _accuracy(labels, y["test"])
+        return Accuracies(float(rounded.max()), on_test, labels)
     nested = len(rows) == 1
     state = _NESTED_STATE if nested else config.seed
     if nested:
         outer = outer_folds(whole_y, config.kfold)
     else:
         outer = [(rows[0], rows[1])]
-    inner = [
-        Split(train[a], train[b], _NONE)
-        for train, _ in outer
-        for a, b in _folds(whole_y[train], config.kfold, state)
-    ]
-    searched = solve(
-        whole_x, whole_y, inner, np.tile(grid, (len(inner), 1)), classes, config
-    ).accuracy
-    rounded = _percent(searched.reshape(len(outer), config.kfold, -1).mean(axis=1))
+    inner = []
+    for train, _ in outer:
+        for a, b in _folds(whole_y[train], config.kfold, state):
+            inner.append(Split(train[a], train[b], _NONE))
+    l2 = np.tile(grid, (len(inner), 1))
+    searched = solve(whole_x, whole_y, inner, l2, classes, config).accuracy
+    by_fold = searched.reshape(len(outer), config.kfold, -1)
+    rounded = _percent(by_fold.mean(axis=1))
     refits = [_with_validation(train, test, config) for train, test in outer]
-    fitted = solve(
-        whole_x, whole_y, refits, grid[rounded.argmax(axis=1)][:, None], classes, config
-    ).predicted
+    chosen = grid[rounded.argmax(axis=1)]
+    fitted = solve(whole_x, whole_y, refits, chosen[:, None], classes, config).predicted
     predicted = np.zeros_like(whole_y)
     fold = np.zeros_like(whole_y)
-    for number, ((_, test), labels) in enumerate(zip(outer, fitted, strict=True)):
-        predicted[test], fold[test] = labels[0], number
-    accuracies = [_accuracy(predicted[test], whole_y[test]) for _, test in outer]
-    on_dev, on_test = (
-        round(float(np.mean(values)), 2) for values in (rounded.max(axis=1), accuracies)
-    )
+    accuracies = []
+    for number, (_, test) in enumerate(outer):
+        predicted[test] = fitted[number][0]
+        fold[test] = number
+        accuracies.append(_accuracy(predicted[test], whole_y[test]))
+    on_dev = round(float(np.mean(rounded.max(axis=1))), 2)
+    on_test = round(float(np.mean(accuracies)), 2)
     return Accuracies(on_dev, on_test, predicted[rows[-1]], fold if nested else None)
 
 
 def _percent(shares: Array) -> NDArray[np.float64]:
     """Shares in percent, each rounded as Python rounds a float."""
-    rounded = np.array([round(100 * float(share), 2) for share in shares.ravel()])
+    percents = [round(100 * float(share), 2) for share in shares.ravel()]
+    rounded = np.array(percents)
     return rounded.reshape(shares.shape)
 
 
@@ -171,20 +174,27 @@ def _folds(y: Array, k: int, state: int) -> list[tuple[Rows, Rows]]:
     folds = StratifiedKFold(n_splits=k, shuffle=True, random_state=state)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", UserWarning
-            )  # rare classes (TREC's ABBR in a sample) may miss a fold
-            pairs: list[tuple[Any, Any]] = list(folds.split(np.zeros(len(y)), y))
+            # rare classes (TREC's ABBR in a sample) may miss a fold
+            warnings.simplefilter("ignore", UserWarning)
+            rows = np.zeros(len(y))
+            pairs: list[tuple[Any, Any]] = list(folds.split(rows, y))
     except ValueError as error:
-        raise InputError(f"{len(y)} examples cannot be split into {k} folds: {error}") from None
+        message = f"{len(y)} examples cannot be split into {k} folds: {error}"
+        raise InputError(message) from None
     return pairs
 
 
 def _with_validation(train: Rows, test: Rows, config: Classifier) -> Split:
     """A random twentieth of the training rows steers early stopping."""
-    shuffled = train[np.random.RandomState(config.seed).permutation(len(train))]
+    random = np.random.RandomState(config.seed)
+    shuffled = train[random.permutation(len(train))]
     held = int(_VALIDATION * len(train))
-    return Split(shuffled[held:], shuffled[:held], test, drawn=len(train))
+    return Split(
+        train=shuffled[held:],
+        held_out=shuffled[:held],
+        test=test,
+        drawn=len(train),
+    )
 
 
 def solve(
@@ -201,16 +211,18 @@ def solve(
         x: (N, d) features. y: (N,) labels 0 .. classes - 1. l2: (len(splits), R).
     """
     features = with_ones(x)
-    labels = torch.as_tensor(np.asarray(y, dtype=np.int64), device=features.device)
+    whole_y = np.asarray(y, dtype=np.int64)
+    labels = torch.as_tensor(whole_y, device=features.device)
     accuracy = np.zeros(l2.shape)
-    predicted: list[NDArray[np.int64]] = [np.zeros((0, 0), dtype=np.int64)] * len(splits)
-    together = max(1, _GATHERED // (features.shape[1] * config.batch_size))
-    alike = np.array(
-        [(len(split.train), split.drawn) for split in splits]
-    )  # what decides the shuffles
+    predicted = [np.zeros((0, 0), dtype=np.int64)] * len(splits)
+    gathered = features.shape[1] * config.batch_size  # numbers of a batch of one fit
+    together = max(1, _GATHERED // gathered)
+    # what decides the shuffles
+    alike = np.array([(len(split.train), split.drawn) for split in splits])
     for one in np.unique(alike, axis=0):
         group = np.flatnonzero((alike == one).all(axis=1))
-        for part in np.array_split(group, math.ceil(len(group) / together)):
+        parts = math.ceil(len(group) / together)
+        for part in np.array_split(group, parts):
             best, accuracy[part] = _fit(
                 features,
                 labels,
@@ -220,9 +232,9 @@ def solve(
                 config,
             )
             for i, s in enumerate(part.tolist()):
-                predicted[s] = predict(
-                    [layer[i : i + 1] for layer in best], features[splits[s].test][None]
-                )[0]
+                own = [layer[i : i + 1] for layer in best]
+                tested = features[splits[s].test]
+                predicted[s] = predict(own, tested[None])[0]
     return Solution(accuracy, predicted)
 
 
@@ -230,9 +242,9 @@ def with_ones(x: Array) -> Tensor:
     """(N, d + 1) features in float32 on the device of the fits; the last column, all ones, is for
     the bias.
     """
-    rows = np.concatenate(
-        [np.asarray(x, dtype=np.float32), np.ones((len(x), 1), dtype=np.float32)], axis=1
-    )
+    vectors = np.asarray(x, dtype=np.float32)
+    ones = np.ones((len(x), 1), dtype=np.float32)
+    rows = np.concatenate([vectors, ones], axis=1)
     return torch.as_tensor(rows, device="cuda" if torch.cuda.is_available() else "cpu")
 
 
@@ -275,7 +287,8 @@ class ClassifierStack:
             weight = torch.empty(b, a).uniform_(-bound, bound, generator=generator)
             bias = torch.empty(b, 1).uniform_(-bound, bound, generator=generator)
             layer = torch.cat([weight, bias], dim=1).to(x.device)
-            self.layers.append(layer.expand(*decay.shape, *layer.shape).clone().requires_grad_())
+            copies = layer.expand(*decay.shape, *layer.shape).clone()
+            self.layers.append(copies.requires_grad_())
         kind, settings = get_optimizer(config.optim)
         if kind in _FUSED:
             self.optimizer = kind(self.layers, fused=True, **settings)
@@ -284,16 +297,18 @@ class ClassifierStack:
         has_decay = kind is not torch.optim.Rprop  # torch's Rprop has no weight decay
         self.decay = decay[..., None, None] * has_decay
         self.dropout = torch.Generator(x.device).manual_seed(config.seed)
-        self.buffer = torch.empty(len(train) * config.batch_size, x.shape[1], device=x.device)
+        rows = len(train) * config.batch_size
+        self.buffer = torch.empty(rows, x.shape[1], device=x.device)
 
     def train_epoch(self, errors: Errors) -> None:
         """One pass over the training rows in batches, in the next shuffled order."""
-        order = self.train[
-            :, torch.as_tensor(self.shuffle.permutation(self.train.shape[1]), device=self.x.device)
-        ]
+        shuffled = self.shuffle.permutation(self.train.shape[1])
+        order = self.train[:, torch.as_tensor(shuffled, device=self.x.device)]
         for rows in torch.split(order, self.config.batch_size, dim=1):
-            batch = torch.index_select(self.x, 0, rows.reshape(-1), out=self.buffer[: rows.numel()])
-            self._set_gradients(batch.view(*rows.shape, -1), rows, errors)
+            buffer = self.buffer[: rows.numel()]
+            batch = torch.index_select(self.x, 0, rows.reshape(-1), out=buffer)
+            batch = batch.view(*rows.shape, -1)
+            self._set_gradients(batch, rows, errors)
             self.optimizer.step()
 
     @torch.no_grad()
@@ -311,25 +326,29 @@ class ClassifierStack:
             hidden = _products(first[0], x)
             # one mask for all fits of a step: each fit alone sees an ordinary dropout
             if self.config.dropout:
-                kept = (
-                    torch.rand(hidden.shape[2:], generator=self.dropout, device=x.device)
-                    >= self.config.dropout
-                )
+                drawn = torch.rand(hidden.shape[2:], generator=self.dropout, device=x.device)
+                kept = drawn >= self.config.dropout
                 mask = kept / (1 - self.config.dropout)
                 hidden = hidden * mask
             hidden = hidden.sigmoid_()
-        error = errors(
-            _products(w, x) if hidden is None else w[..., :-1] @ hidden + w[..., -1:], rows
-        )
+        if hidden is None:
+            z = _products(w, x)
+        else:
+            z = w[..., :-1] @ hidden + w[..., -1:]
+        error = errors(z, rows)
         for layer in self.layers:
             layer.grad = torch.mul(layer, self.decay, out=layer.grad)
         if hidden is None:
             gradient = torch.bmm(error.flatten(1, 2), x).view(w.shape)
         else:
-            gradient = torch.cat([error @ hidden.mT, error.sum(-1, keepdim=True)], dim=-1)
-            back = (w[..., :-1].mT @ error) * hidden * (1 - hidden) * (1 if mask is None else mask)
+            of_bias = error.sum(-1, keepdim=True)
+            gradient = torch.cat([error @ hidden.mT, of_bias], dim=-1)
+            back = (w[..., :-1].mT @ error) * hidden * (1 - hidden)
+            if mask is not None:
+                back = back * mask
+            of_first = torch.bmm(back.flatten(1, 2), x)
             assert first[0].grad is not None
-            first[0].grad += torch.bmm(back.flatten(1, 2), x).view(first[0].shape)
+            first[0].grad += of_first.view(first[0].shape)
         assert last.grad is not None
         last.grad[:, :, 1:] += gradient
         last.grad[:, :, 0] -= gradient.sum(2)
@@ -352,19 +371,22 @@ def logits(layers: Sequence[Tensor], x: Tensor) -> Tensor:
     first, *second = layers
     z = _products(first, x)
     if second:
-        return second[0][..., :-1] @ z.sigmoid_() + second[0][..., -1:]
+        last = second[0]
+        return last[..., :-1] @ z.sigmoid_() + last[..., -1:]
     return z
 
 
 def _products(w: Tensor, x: Tensor) -> Tensor:
     """(S, R, outputs, b) for w (S, R, outputs, d + 1) and x (S, b, d + 1)."""
-    return torch.bmm(w.flatten(1, 2), x.mT).view(*w.shape[:3], x.shape[1])
+    products = torch.bmm(w.flatten(1, 2), x.mT)
+    return products.view(*w.shape[:3], x.shape[1])
 
 
 def predict(layers: Sequence[Tensor], x: Tensor) -> NDArray[np.int64]:
     """(S, R, b) labels of x (S, b, d + 1)."""
     with torch.no_grad():
-        labels: NDArray[np.int64] = logits(layers, x).argmax(2).cpu().numpy()
+        found = logits(layers, x).argmax(2)
+        labels: NDArray[np.int64] = found.cpu().numpy()
         return labels
 
 
@@ -381,12 +403,14 @@ def _fit(
     def errors(z: Tensor, rows: Tensor) -> Tensor:
         """Of the mean cross-entropy."""
         p = F.pad(z, (0, 0, 1, 0)).softmax(2)
-        labels = y[rows][:, None, None].expand(-1, z.shape[1], 1, -1)
+        labels = y[rows][:, None, None]
+        labels = labels.expand(-1, z.shape[1], 1, -1)
         minus_one = torch.full((), -1.0, device=z.device)
         p.scatter_add_(2, labels, minus_one.expand(labels.shape))
         return p[:, :, 1:] / rows.shape[1]
 
-    train = torch.as_tensor(np.stack([split.train for split in splits]), device=x.device)
+    rows_of_splits = np.stack([split.train for split in splits])
+    train = torch.as_tensor(rows_of_splits, device=x.device)
     decay = torch.as_tensor(l2, dtype=x.dtype, device=x.device)
     heads = ClassifierStack(x, train, decay, classes, config, splits[0].drawn)
     best = [layer.detach().clone() for layer in heads.layers]
@@ -403,7 +427,8 @@ def _fit(
         for i, s in enumerate(there.tolist()):
             held = splits[s].held_out
             own = [layer[i : i + 1] for layer in heads.layers]
-            right = predict(own, x[held][None])[0] == labels[held]
+            held_predicted = predict(own, x[held][None])[0]
+            right = held_predicted == labels[held]
             if len(held):
                 accuracy = right.mean(axis=1)
             else:

@@ -49,7 +49,8 @@ def predict_labels(
     """
     from sklearn.neighbors import KNeighborsClassifier  # slow
 
-    model = KNeighborsClassifier(min(neighbours, len(x)), metric="cosine", algorithm="brute")
+    count = min(neighbours, len(x))
+    model = KNeighborsClassifier(count, metric="cosine", algorithm="brute")
     predicted: NDArray[np.int64] = model.fit(x, labels).predict(tested)
     return predicted
 
@@ -76,7 +77,11 @@ class NeighbourTask:
 
     def texts(self) -> list[str]:
         parts = self.of.data.parts.items()
-        return [text for name, part in parts if name != "dev" for text in part.first]
+        texts: list[str] = []
+        for name, part in parts:
+            if name != "dev":
+                texts.extend(part.first)
+        return texts
 
     def predict(self, vectors: Vectors) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
         """Return the predicted label and the fold of each tested text (no folds: all 0), and how
@@ -95,7 +100,8 @@ class NeighbourTask:
         labels = tested.labels.astype(np.int64)
         predicted = np.empty_like(labels)
         for number, (rest, held_out) in enumerate(outer_folds(labels, FOLDS)):
-            predicted[held_out] = predict_labels(x[rest], labels[rest], x[held_out])
+            train = x[rest]
+            predicted[held_out] = predict_labels(train, labels[rest], x[held_out])
             fold[held_out] = number
         return predicted, fold, damaged
 
@@ -126,7 +132,8 @@ class NeighbourTask:
             outcome=right,
             subset=[f"fold {number + 1}" for number in fold] if has_folds else "",
         )
-        majority = float(np.bincount(tested.labels.astype(np.int64)).max() / len(tested))
+        counts = np.bincount(tested.labels.astype(np.int64))
+        majority = float(counts.max() / len(tested))
         chance = 1 / self.of.data.classes
         facts = Facts(SENTENCES, "", "accuracy", chance, majority)
         result.figures[self.name] = facts.plain()

@@ -54,7 +54,9 @@ def grade_targets(scores: Array) -> NDArray[np.float32]:
     y = np.asarray(scores, dtype=np.float64)[:, None]
     grade = np.arange(1, GRADES + 1)[None]
     low = np.floor(y)
-    mass = np.where(grade == low + 1, y - low, 0.0) + np.where(grade == low, low - y + 1, 0.0)
+    above = np.where(grade == low + 1, y - low, 0.0)
+    below = np.where(grade == low, low - y + 1, 0.0)
+    mass = above + below
     return mass.astype(np.float32)
 
 
@@ -67,18 +69,23 @@ def regress(x: dict[str, Array], scores: dict[str, Array], *, seed: int = 1111) 
     """
     features = {part: with_ones(rows) for part, rows in x.items()}
     train = features["train"]
-    target = torch.as_tensor(grade_targets(scores["train"]).T.copy(), device=train.device)
+    targets = grade_targets(scores["train"])
+    target = torch.as_tensor(targets.T.copy(), device=train.device)
 
     def errors(z: Tensor, rows: Tensor) -> Tensor:
         """Of the mean squared error (p - target)^2 over the batch and the grades, p the softmax."""
         p = F.pad(z, (0, 0, 1, 0)).softmax(2)
         by_p = (p - target[:, rows[0]]) * (2 / p.numel())
-        return (p * (by_p - (by_p * p).sum(2, keepdim=True)))[:, :, 1:]
+        mean = (by_p * p).sum(2, keepdim=True)
+        by_logits = p * (by_p - mean)
+        return by_logits[:, :, 1:]
 
     def predict(part: str) -> NDArray[np.float64]:
         with torch.no_grad():
-            p = logits(heads.layers, features[part][None])[0, 0].double().softmax(0).cpu().numpy()
-        grades: NDArray[np.float64] = np.arange(1, GRADES + 1) @ p
+            z = logits(heads.layers, features[part][None])
+            p = z[0, 0].double().softmax(0).cpu().numpy()
+        grade = np.arange(1, GRADES + 1)
+        grades: NDArray[np.float64] = grade @ p
         return grades
 
     every = torch.arange(len(train), device=train.device)[None]
@@ -164,10 +171,11 @@ class RegressorTask(LabelledTask):
         about["unit"] = pair_units(test.first, test.second)
         frames = []
         for m in ("spearman", "pearson"):
-            frames.append(outcomes_frame(**about, metric=m, outcome=fit.predicted, target=gold))
-        result.outcomes = stack(
-            [*frames, outcomes_frame(**about, metric="mse", outcome=(fit.predicted - gold) ** 2)]
-        )
+            frame = outcomes_frame(**about, metric=m, outcome=fit.predicted, target=gold)
+            frames.append(frame)
+        squares = (fit.predicted - gold) ** 2
+        frames.append(outcomes_frame(**about, metric="mse", outcome=squares))
+        result.outcomes = stack(frames)
         result.figures[self.name] = Facts(PAIRS, metric="spearman", chance=0.0).plain()
         return result
 

@@ -99,7 +99,7 @@ def make_task(name: str, source: Source) -> Task:
     )
 
 
-_CHANCE = {name: 1 / 6 if name == "TREC" else 1 / 2 for name in TRANSFER}
+_CHANCE = dict.fromkeys(TRANSFER, 1 / 2) | {"TREC": 1 / 6}
 _CLASSES = {
     "Length": 6,
     "WordContent": 1000,

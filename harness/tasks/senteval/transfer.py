@@ -85,7 +85,9 @@ class LabelledTask(ABC):
         """Sentences about sizes that are not the published ones, and about vectors with NaN or
         infinity.
         """
-        sizes = {part: len(examples) for part, examples in self.data.parts.items()}
+        sizes = {}
+        for part, examples in self.data.parts.items():
+            sizes[part] = len(examples)
         notes = []
         for note in unusual_sizes(self.dataset, sizes):
             notes.append(f"{self.name}: {note}")
@@ -117,7 +119,8 @@ class LabelledTask(ABC):
             x[name], bad = finite(vectors(part.first))
             damaged += bad
             if self.features != SINGLE:
-                u, (v, bad) = x[name], finite(vectors(part.second))
+                u = x[name]
+                v, bad = finite(vectors(part.second))
                 damaged += bad
                 if self.features == PAIR:
                     pair = [np.abs(u - v), u * v]
@@ -185,7 +188,9 @@ class ClassificationTask(LabelledTask):
         from harness.tasks.senteval.fits import classify
 
         x, damaged = self.inputs(vectors)
-        y = {name: part.labels for name, part in self.data.parts.items()}
+        y = {}
+        for name, part in self.data.parts.items():
+            y[name] = part.labels
         return classify(x, y, self.data.classes, self.classifier), damaged
 
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
@@ -205,7 +210,8 @@ class ClassificationTask(LabelledTask):
         for split, metric, value in values:
             self._add(result, split, metric, value / 100, pooling, how)
         result.outcomes = self._outcomes(outcome, tested)
-        majority = float(np.bincount(tested.labels).max() / len(tested))
+        largest = np.bincount(tested.labels).max()
+        majority = float(largest / len(tested))
         facts = Facts(
             PAIRS if tested.second else SENTENCES,
             "",
@@ -225,7 +231,9 @@ class ClassificationTask(LabelledTask):
             about["unit"] = pair_units(tested.first, tested.second)
         else:
             about["unit"] = text_ids(tested.first)
-        folds = "" if outcome.fold is None else [f"fold {number + 1}" for number in outcome.fold]
+        folds: str | list[str] = ""
+        if outcome.fold is not None:
+            folds = [f"fold {number + 1}" for number in outcome.fold]
         right = outcome.predicted == tested.labels
         frames = [outcomes_frame(**about, metric="accuracy", outcome=right, subset=folds)]
         if self.dataset == "MRPC":
