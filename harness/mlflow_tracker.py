@@ -74,7 +74,8 @@ class Mlflow:
         """Learn what the store has, and mend what senders left that were killed, or that sent at
         the same time from other machines.
         """
-        for run in sorted(runs, key=lambda run: (run.info.start_time, run.info.run_id)):
+        oldest_first = sorted(runs, key=lambda run: (run.info.start_time, run.info.run_id))
+        for run in oldest_first:
             tags = run.data.tags
             run_id = run.info.run_id
             is_running = run.info.status == "RUNNING"
@@ -120,7 +121,12 @@ class Mlflow:
         runs: list[Run] = []
         token: str | None = None
         while token != "":
-            page = self.client.search_runs([self.id], which, max_results=1000, page_token=token)
+            page = self.client.search_runs(
+                [self.id],
+                which,
+                max_results=1000,
+                page_token=token,
+            )
             runs += page
             token = page.token or ""
         return runs
@@ -131,7 +137,8 @@ class Mlflow:
             return False
         with self.sending():
             found = self._runs(f"tags.`harness.id` = '{record.id}'")  # others may send, too
-            for key in [(record.id, record.row), *map(_key_of, found)]:
+            keys = [_key_of(run) for run in found]
+            for key in [(record.id, record.row), *keys]:
                 self.sent.pop(key, None)
             self._take(found)
             row = content_id(row_params(record))
@@ -144,7 +151,9 @@ class Mlflow:
 
     def _has(self, record: Record) -> bool:
         known = self.sent.get((record.id, record.row))
-        return known is not None and known.data.tags.get(CONTENT) == _content(record)
+        if known is None:
+            return False
+        return known.data.tags.get(CONTENT) == _content(record)
 
     def _send(self, record: Record, row: str) -> None:
         key = record.id, record.row
@@ -154,7 +163,8 @@ class Mlflow:
         start = _milliseconds(record.started)
         end = _milliseconds(record.finished)
         if row not in self.rows:
-            base_model = re.split("[/:]", record.base_model.rstrip("/"))[-1]
+            parts = re.split("[/:]", record.base_model.rstrip("/"))
+            base_model = parts[-1]
             about = {"harness.parent": row, "mlflow.note.content": _description(record)}
             parent = self.client.create_run(
                 self.id,
@@ -163,7 +173,8 @@ class Mlflow:
                 f"{record.row} ({base_model})"[:250],
             )
             self.rows[row] = parent.info.run_id
-        tags = _tags(record, folder.path) | {PARENT: self.rows[row]}
+        tags = _tags(record, folder.path)
+        tags |= {PARENT: self.rows[row]}
         run = self.client.create_run(
             self.id,
             start,
@@ -198,7 +209,8 @@ class Mlflow:
 
     def _end_rows(self) -> None:
         for run_id in sorted(self.changed):
-            if seeds := self._runs(f"tags.`{PARENT}` = '{run_id}'"):
+            seeds = self._runs(f"tags.`{PARENT}` = '{run_id}'")
+            if seeds:
                 done = [
                     run.data.metrics
                     for run in seeds
@@ -209,7 +221,8 @@ class Mlflow:
                     if name not in OWN_PARAMS:
                         params[name] = value
                 self._log(run_id, params, _means(done), _milliseconds(""))
-                end = max(run.info.end_time or 0 for run in seeds)
+                ends = [run.info.end_time or 0 for run in seeds]
+                end = max(ends)
                 self.client.set_terminated(run_id, "FINISHED" if done else "FAILED", end)
             self.changed.discard(run_id)
 
@@ -221,7 +234,8 @@ class Mlflow:
 
         entries = []
         for name, value in params.items():
-            entries.append(Param(_name(name), str(value)[:6000]))
+            text = str(value)[:6000]
+            entries.append(Param(_name(name), text))
         newest_first = sorted(values.items(), key=lambda point: -point[0][1])  # MLflow is faster so
         points = []
         for (name, step), value in newest_first:
@@ -237,7 +251,8 @@ def own_settings() -> Iterator[None]:
     """Settings of MLflow that the user has not set, until the block ends: no telemetry, short
     waits, no log: what fails is one line of ours.
     """
-    added = [name for name in (*SETTINGS, *TELEMETRY) if name not in os.environ]
+    names = (*SETTINGS, *TELEMETRY)
+    added = [name for name in names if name not in os.environ]
     disable_telemetry()
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
@@ -257,12 +272,14 @@ def sqlite_uri(file: Path) -> str:
     >>> sqlite_uri(Path("/data/what?/mlflow.db"))
     'sqlite:////data/what%3F/mlflow.db'
     """
-    return SQLITE + str(file).replace("%", "%25").replace("?", "%3F")
+    path = str(file).replace("%", "%25").replace("?", "%3F")
+    return SQLITE + path
 
 
 def sqlite_file(uri: str) -> Path:
     """Return the file of a database, as SQLAlchemy reads its URI."""
-    return Path(unquote(uri.removeprefix(SQLITE).partition("?")[0]))
+    path = uri.removeprefix(SQLITE).partition("?")[0]
+    return Path(unquote(path))
 
 
 def _sending_lock(workdir: Path, uri: str) -> Callable[[], AbstractContextManager[Any]]:
@@ -329,12 +346,14 @@ def _open_store(uri: str) -> MlflowClient:
 
 def _key_of(run: Run) -> tuple[str, str]:
     """Return the record id and row of a seed's run."""
-    return run.data.tags.get("harness.id", ""), run.data.tags.get("harness.row", "")
+    tags = run.data.tags
+    return tags.get("harness.id", ""), tags.get("harness.row", "")
 
 
 def _content(record: Record) -> str:
     """The hash of what is sent: the record, which has the hashes of its files."""
-    return hashlib.sha256(f"{LAYOUT}\n{record.model_dump_json()}".encode()).hexdigest()
+    sent = f"{LAYOUT}\n{record.model_dump_json()}"
+    return hashlib.sha256(sent.encode()).hexdigest()
 
 
 def _tags(record: Record, folder: Path) -> dict[str, str]:
@@ -355,7 +374,8 @@ def _description(record: Record) -> str:
     """What a row is, in Markdown."""
     row = markdown_text(record.row)
     base_model = markdown_text(record.base_model)
-    return f"**{row}**: `{record.method}` on {base_model}, {record.supervision}\n\ncommand: `{record.command}`"
+    made = f"`{record.method}` on {base_model}, {record.supervision}"
+    return f"**{row}**: {made}\n\ncommand: `{record.command}`"
 
 
 def _means(seeds: Sequence[Mapping[str, float]]) -> Points:
@@ -363,7 +383,10 @@ def _means(seeds: Sequence[Mapping[str, float]]) -> Points:
     standard deviation.
     """
     means: dict[tuple[str, int], float] = {("seeds", 0): len(seeds)}
-    for name in dict.fromkeys(name for numbers in seeds for name in numbers):
+    names: dict[str, None] = {}
+    for numbers in seeds:
+        names |= dict.fromkeys(numbers)
+    for name in names:
         group, _, rest = name.partition("/")
         if group.split()[0] == "train":
             continue
@@ -376,7 +399,11 @@ def _means(seeds: Sequence[Mapping[str, float]]) -> Points:
 
 def _milliseconds(moment: str) -> int:
     """Milliseconds since 1970 of an ISO 8601 time; now, where there is none."""
-    return int((datetime.fromisoformat(moment).timestamp() if moment else time.time()) * 1000)
+    if moment:
+        seconds = datetime.fromisoformat(moment).timestamp()
+    else:
+        seconds = time.time()
+    return int(seconds * 1000)
 
 
 def _name(name: str) -> str:

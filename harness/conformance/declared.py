@@ -24,9 +24,9 @@ def refusal(call: Callable[[], Any], what: str, kind: type[Exception] = InputErr
         )
         return str(error)
     except Exception as error:
-        raise BrokenPromiseError(
-            f"{what}: {type(error).__name__} ({' '.join(str(error).split()):.120}), expected {kind.__name__}"
-        ) from error
+        said = " ".join(str(error).split())
+        found = f"{type(error).__name__} ({said:.120})"
+        raise BrokenPromiseError(f"{what}: {found}, expected {kind.__name__}") from error
     raise BrokenPromiseError(f"{what}: accepted, expected {kind.__name__}")
 
 
@@ -45,7 +45,8 @@ def configuration(s: Subject) -> str:
         for key in kind.model_fields:
             if getattr(again, key) != getattr(config, key):
                 changed.append(key)
-        expect(not changed, f"the config changes on its way through {what}: {', '.join(changed)}")
+        keys = ", ".join(changed)
+        expect(not changed, f"the config changes on its way through {what}: {keys}")
     message = refusal(
         lambda: kind.parse({**config.model_dump(), "no_such_option": 1}, "config"), "an unknown key"
     )
@@ -70,14 +71,18 @@ def presets_and_sweeps(s: Subject) -> str:
     """Every preset is a valid configuration, every value that a study may try is allowed."""
     for preset, family in iterate_presets(s.method.presets):
         config = s.method.configure(s.values, preset=preset, family=family)
-        again = s.method.Config.parse(json.loads(config.model_dump_json()), "JSON")
+        written = json.loads(config.model_dump_json())
+        again = s.method.Config.parse(written, "JSON")
         expect(again == config, f'preset "{preset}" changes on its way through JSON')
 
-    plain = s.method.configure(s.values, preset=s.preset, base_model=s.base_model).model_dump()
+    config = s.method.configure(s.values, preset=s.preset, base_model=s.base_model)
+    plain = config.model_dump()
     sweeps = s.method.Config.sweeps()
     for key, sweep in sweeps.items():
-        for value in sweep.get("choices") or (sweep["low"], sweep["high"]):
-            s.method.Config.parse({**plain, key: value}, f"sweep of {key}")
+        values = sweep.get("choices") or (sweep["low"], sweep["high"])
+        for value in values:
+            changed = {**plain, key: value}
+            s.method.Config.parse(changed, f"sweep of {key}")
     return (
         f"presets: {', '.join(s.method.presets) or 'none'}; to sweep: {', '.join(sweeps) or 'none'}"
     )
@@ -106,7 +111,8 @@ def card(s: Subject) -> str:
         about.supervision in get_args(Supervision),
         f'card: supervision "{about.supervision}" is not one of {", ".join(get_args(Supervision))}',
     )
-    expect(s.text in get_args(Text), f'text: "{s.text}" is not one of {", ".join(get_args(Text))}')
+    texts = get_args(Text)
+    expect(s.text in texts, f'text: "{s.text}" is not one of {", ".join(texts)}')
     learns = s.text != "none"
     supervision = method(s.config).supervision
     expect(
@@ -156,4 +162,5 @@ def _one_item(s: Subject) -> Any:
     from harness.sources.corpus.corpus import corpus_in_memory
 
     pair = ("Only one of its kind.", "There is no other.", "There are many.")
-    return corpus_in_memory([pair if s.text == "pairs" else pair[0]], s.text, "one.txt")  # type: ignore[arg-type]
+    given = pair if s.text == "pairs" else pair[0]
+    return corpus_in_memory([given], s.text, "one.txt")  # type: ignore[arg-type]

@@ -44,29 +44,32 @@ def shapes(s: Subject) -> str:
     """
     method = s.fitted
     seen = vectors(method)
-    expect(
-        seen.ndim == 2 and len(seen) == len(TEXTS), f"shape {seen.shape} for {len(TEXTS)} sentences"
-    )
-    expect(seen.dtype == np.float32, f"dtype {seen.dtype}, not float32")
+    is_sound = seen.ndim == 2 and len(seen) == len(TEXTS)
+    expect(is_sound, f"shape {seen.shape} for {len(TEXTS)} sentences")
+    is_float = seen.dtype == np.float32
+    expect(is_float, f"dtype {seen.dtype}, not float32")
     expect(bool(np.isfinite(seen).all()), "values that are not finite")
     d = seen.shape[1]
     if method.transductive:
         method = method.for_task(TEXTS)
     one = np.asarray(method.encode(TEXTS[0]))
-    expect(one.shape == (d,), f"shape {one.shape} for one string, not ({d},)")
+    is_vector = one.shape == (d,)
+    expect(is_vector, f"shape {one.shape} for one string, not ({d},)")
     empty = np.asarray(method.encode([]))
-    expect(empty.shape == (0, d), f"shape {empty.shape} for no sentences, not (0, {d})")
+    is_empty = empty.shape == (0, d)
+    expect(is_empty, f"shape {empty.shape} for no sentences, not (0, {d})")
     tensor = method.encode(TEXTS[:2], convert_to_tensor=True)
     expect(
         torch.is_tensor(tensor) and tensor.shape == (2, d),
         "convert_to_tensor does not give a tensor (2, d)",
     )
-    norms = np.linalg.norm(np.asarray(method.encode(TEXTS, normalize_embeddings=True)), axis=1)
-    expect(
-        bool(np.abs(norms - 1).max() < 1e-4),
-        f"normalize_embeddings: lengths {norms.min():.4g} to {norms.max():.4g}",
-    )
-    expect(len(np.unique(seen, axis=0)) == len(TEXTS), "different sentences have the same vector")
+    unit = np.asarray(method.encode(TEXTS, normalize_embeddings=True))
+    norms = np.linalg.norm(unit, axis=1)
+    is_unit = bool(np.abs(norms - 1).max() < 1e-4)
+    lengths = f"{norms.min():.4g} to {norms.max():.4g}"
+    expect(is_unit, f"normalize_embeddings: lengths {lengths}")
+    distinct = len(np.unique(seen, axis=0))
+    expect(distinct == len(TEXTS), "different sentences have the same vector")
     return f"(n, {d}) float32"
 
 
@@ -81,7 +84,8 @@ def repeatable(s: Subject) -> str:
         f"two calls differ by {gap(first, second):.1e}; is dropout off in encode?",
     )
     texts = [*TEXTS, "A short one.", *TEXTS[::-1]]
-    alone = np.concatenate([vectors(s.fitted, [text], batch_size=1) for text in texts])
+    one_by_one = [vectors(s.fitted, [text], batch_size=1) for text in texts]
+    alone = np.concatenate(one_by_one)
     seen = gap(alone, vectors(s.fitted, texts, batch_size=64))
     expect(
         seen < TOLERANCE,
@@ -94,7 +98,8 @@ def odd_text(s: Subject) -> str:
     """Empty, very long, emoji, control characters, other scripts: a finite vector each."""
     for text in ODD:
         seen = vectors(s.fitted, [text, TEXTS[0]])
-        expect(bool(np.isfinite(seen).all()), f"not finite for {text[:20]!r}")
+        is_finite = bool(np.isfinite(seen).all())
+        expect(is_finite, f"not finite for {text[:20]!r}")
     return f"{len(ODD)} texts"
 
 
@@ -118,7 +123,8 @@ def save_and_load(s: Subject) -> str:
     expect(again.config == method.config, "the loaded config differs")
     expect(again.base_model == method.base_model, "the loaded base model differs")
     seen = gap(vectors(method), vectors(again))
-    expect(seen < TOLERANCE, f"loaded vectors differ by {seen:.1e} (allowed: {TOLERANCE:g})")
+    limit = f"(allowed: {TOLERANCE:g})"
+    expect(seen < TOLERANCE, f"loaded vectors differ by {seen:.1e} {limit}")
     return f"{len(names)} files, largest difference {seen:.1e}"
 
 
@@ -143,7 +149,8 @@ def sentence_transformer(s: Subject) -> str:
         if is_whole_method(path):
             from harness.modules import SavedMethod
 
-            theirs: Any = SentenceTransformer(modules=[SavedMethod.load(str(path))], device="cpu")
+            module = SavedMethod.load(str(path))
+            theirs: Any = SentenceTransformer(modules=[module], device="cpu")
         else:
             theirs = SentenceTransformer(
                 str(path), device="cpu", trust_remote_code=names_our_modules(path)

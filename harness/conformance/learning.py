@@ -73,7 +73,8 @@ class Workbench:
         for buffer, before in self._buffers:
             buffer.copy_(before)
         torch.manual_seed(2)
-        fixed = replace(batch or self.batch, rng=np.random.default_rng(3))
+        rng = np.random.default_rng(3)
+        fixed = replace(batch or self.batch, rng=rng)
         terms: dict[str, torch.Tensor] = self.method.loss(self.encoder, self.heads, fixed)
         return terms
 
@@ -89,10 +90,14 @@ def descent(s: Subject) -> str:
     for p in bench.parameters:
         if p.grad is not None:
             moved.append((p, p.detach().clone(), p.grad))
-    norm = float(torch.sqrt(sum((g.square().sum() for _, _, g in moved), torch.zeros(()))))
+    squares = [gradient.square().sum() for _, _, gradient in moved]
+    norm = float(torch.sqrt(sum(squares, torch.zeros(()))))
     expect(0 < norm < float("inf"), f"the gradient's norm is {norm}")
     inside = {id(p) for p in bench.encoder.parameters()}
-    reached = any(id(p) in inside and bool(g.any()) for p, _, g in moved)
+    reached = False
+    for p, _, gradient in moved:
+        if id(p) in inside and bool(gradient.any()):
+            reached = True
     expect(reached, "no gradient reaches the encoder")
     after = before
     for size in (1e-2, 1e-3, 1e-4):
@@ -110,7 +115,8 @@ def descent(s: Subject) -> str:
 def _sound(terms: dict[str, torch.Tensor]) -> None:
     check_terms(terms)
     for name, term in terms.items():
-        expect(bool(torch.isfinite(term)), f'the term "{name}" is {float(term.detach())}')
+        is_finite = bool(torch.isfinite(term))
+        expect(is_finite, f'the term "{name}" is {float(term.detach())}')
 
 
 def trains_once(s: Subject) -> str:
@@ -121,7 +127,8 @@ def trains_once(s: Subject) -> str:
     bench = Workbench(s)
     holder = torch.nn.ModuleList([bench.encoder, bench.heads])
     parameters = [*bench.encoder.parameters(), *holder.parameters()]
-    optimizer = bench.method.optimizer(decay_groups(parameters, bench.method.config.weight_decay))
+    groups = decay_groups(parameters, bench.method.config.weight_decay)
+    optimizer = bench.method.optimizer(groups)
     check_optimizer(optimizer)
     count = sum(len(group["params"]) for group in optimizer.param_groups)
     return f"{count} tensors"
@@ -133,7 +140,8 @@ def small_batch(s: Subject) -> str:
 
     bench = Workbench(s)
     pair = replace(bench.batch, items=bench.batch.items[:2])
-    for what, batch, precision in (("two items", pair, "fp32"), ("bfloat16", bench.batch, "bf16")):
+    cases = (("two items", pair, "fp32"), ("bfloat16", bench.batch, "bf16"))
+    for what, batch, precision in cases:
         for p in bench.parameters:
             p.grad = None
         try:
@@ -142,12 +150,11 @@ def small_batch(s: Subject) -> str:
             _sound(terms)
             terms["loss"].backward()  # type: ignore[no-untyped-call]
         except (BrokenPromiseError, RuntimeError, ValueError, IndexError) as error:
-            raise BrokenPromiseError(
-                f"{what}: {type(error).__name__}: {' '.join(str(error).split()):.160}"
-            ) from error
-        finite = all(
-            bool(torch.isfinite(p.grad).all()) for p in bench.parameters if p.grad is not None
-        )
+            said = " ".join(str(error).split())
+            message = f"{what}: {type(error).__name__}: {said:.160}"
+            raise BrokenPromiseError(message) from error
+        gradients = [p.grad for p in bench.parameters if p.grad is not None]
+        finite = all(bool(torch.isfinite(gradient).all()) for gradient in gradients)
         expect(finite, f"{what}: a gradient is not finite")
     return "two items; bfloat16"
 
@@ -175,8 +182,10 @@ def drops_heads(s: Subject) -> str:
             more.append((name, p.numel()))
     if not more:
         return "the encoder is the base model's, nothing else"
-    parts = ", ".join(dict.fromkeys(name.partition(".")[0] for name, _ in more))
-    size = f"{parts} ({sum(count for _, count in more):,} parameters)"
+    modules = [name.partition(".")[0] for name, _ in more]
+    parts = ", ".join(dict.fromkeys(modules))
+    total = sum(count for _, count in more)
+    size = f"{parts} ({total:,} parameters)"
     expect(
         bool(s.method.card.kept),
         f"keeps {size} when encoding; say so in card.kept, or drop it after training",

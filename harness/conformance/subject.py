@@ -73,7 +73,11 @@ class Subject:
         Raises:
             InputError: the caller's values or the preset are not valid.
         """
-        plain = self.method.configure(self.values, preset=self.preset, base_model=self.base_model)
+        plain = self.method.configure(
+            self.values,
+            preset=self.preset,
+            base_model=self.base_model,
+        )
         small: dict[str, Any] = {"batch_size": 8, "epochs": 3, "log_every": 1}
         lowered = {}
         for key, value in small.items():
@@ -175,7 +179,8 @@ def gap(a: Any, b: Any) -> float:
     if a.shape != b.shape:
         return float("inf")
     if a.size:
-        return float(np.abs(a - b).max() / max(np.abs(a).max(), 1e-12))
+        largest = max(np.abs(a).max(), 1e-12)
+        return float(np.abs(a - b).max() / largest)
     return 0.0
 
 

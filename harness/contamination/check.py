@@ -75,7 +75,8 @@ class TaskOverlap(BaseModel):
     def touched_share(self) -> float:
         """Share of its examples that have such a text, in [0, 1]."""
         if self.pairs:
-            return sum(map(len, self.touched.values())) / self.pairs
+            touched = sum(map(len, self.touched.values()))
+            return touched / self.pairs
         return 0.0
 
 
@@ -146,8 +147,10 @@ def _texts(corpus: Corpus) -> Iterator[str]:
             yield from filter(None, (item.anchor, item.positive, item.negative))
             continue
         yield item
-        if corpus.kind == "documents" and len(sentences := _SENTENCE_END.split(item)) > 1:
-            yield from sentences
+        if corpus.kind == "documents":
+            sentences = _SENTENCE_END.split(item)
+            if len(sentences) > 1:
+                yield from sentences
 
 
 def find_overlaps(
@@ -166,9 +169,11 @@ def find_overlaps(
             ((share, key) for key, share in shares.items() if share >= LARGE), reverse=True
         )
         if large:
-            named = join_some(
-                [f"{key.partition(':')[2]} {100 * share:.0f} %" for share, key in large]
-            )
+            parts = []
+            for share, key in large:
+                task = key.partition(":")[2]
+                parts.append(f"{task} {100 * share:.0f} %")
+            named = join_some(parts)
             yield f"note: the {name} contains texts of {named} (report: scores without them)"
 
 
@@ -200,10 +205,12 @@ def check(workdir: Path, text: CheckedText, tasks: Sequence[Task]) -> Overlap:
         for key, one in opened.items():
             if key not in known or known[key].data != one.about.data:
                 due[key] = one
-        overlap = Overlap(rule=RULE, text=dict(text.about), tasks={**known, **_compare(text, due)})
+        found = {**known, **_compare(text, due)}
+        overlap = Overlap(rule=RULE, text=dict(text.about), tasks=found)
         if due or stored is None:
             write_overlap(workdir, overlap)
-    return overlap.model_copy(update={"tasks": {key: overlap.tasks[key] for key in opened}})
+        asked = {key: overlap.tasks[key] for key in opened}
+        return overlap.model_copy(update={"tasks": asked})
 
 
 @dataclass(frozen=True)
@@ -230,7 +237,8 @@ def _open(task: Task) -> _OpenTask:
     except (
         Exception
     ) as error:  # a task, perhaps of another package, must not prevent the check of the others
-        return mark_unchecked(redacted(str(error)).partition("\n")[0])
+        reason = redacted(str(error)).partition("\n")[0]
+        return mark_unchecked(reason)
     if not texts or len(texts) > MOST_TEXTS:
         return mark_unchecked(
             f"it has more than {MOST_TEXTS:,} texts" if texts else _UNKNOWN, sha256
@@ -245,8 +253,11 @@ def _open(task: Task) -> _OpenTask:
 
 def _compare(text: CheckedText, tasks: Mapping[str, _OpenTask]) -> dict[str, TaskOverlap]:
     """Compare all tasks in one pass over the text."""
+    texts: list[str] = []
+    for task in tasks.values():
+        texts.extend(task.texts)
     place = {}
-    for number, one in enumerate(dict.fromkeys(t for task in tasks.values() for t in task.texts)):
+    for number, one in enumerate(dict.fromkeys(texts)):
         place[one] = number
     found = find_texts(list(place), text.stream() if place else ())
     result = {}
@@ -259,25 +270,40 @@ def _compare(text: CheckedText, tasks: Mapping[str, _OpenTask]) -> dict[str, Tas
 
 
 def _count(task: _OpenTask, place: Mapping[str, int], found: Found) -> TaskOverlap:
-    forms = {form: place[text] for text in task.texts if (form := normal_form(text))}
-    near = [(form, number) for form, number in forms.items() if found.near[number]]
+    forms = {}
+    for text in task.texts:
+        form = normal_form(text)
+        if form:
+            forms[form] = place[text]
+    equal = 0
+    near = []
+    for form, number in forms.items():
+        if found.equal[number]:
+            equal += 1
+        if found.near[number]:
+            near.append((form, number))
+    examples = []
+    for form, number in near[:_EXAMPLES]:
+        examples.append((form[:_SHOWN], found.example[number][:_SHOWN]))
+
     either = found.equal | found.near
+    pairs = 0
     touched = {}
-    for name, sides in (task.pairs or {}).items():
-        touched[name] = [
-            n
-            for n, pair in enumerate(zip(*sides, strict=True))
-            if any(either[place[one]] for one in pair)
-        ]
+    for name, (first, second) in (task.pairs or {}).items():
+        pairs += len(first)
+        numbers = []
+        for n, (a, b) in enumerate(zip(first, second, strict=True)):
+            if either[place[a]] or either[place[b]]:
+                numbers.append(n)
+        if numbers:
+            touched[name] = numbers
     return task.about.model_copy(
         update={
             "texts": len(forms),
-            "equal": sum(bool(found.equal[number]) for number in forms.values()),
+            "equal": equal,
             "near": len(near),
-            "pairs": sum(len(first) for first, _ in (task.pairs or {}).values()),
-            "touched": {name: numbers for name, numbers in touched.items() if numbers},
-            "examples": [
-                (form[:_SHOWN], found.example[number][:_SHOWN]) for form, number in near[:_EXAMPLES]
-            ],
+            "pairs": pairs,
+            "touched": touched,
+            "examples": examples,
         }
     )

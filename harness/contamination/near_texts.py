@@ -23,6 +23,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,8 @@ def normal_form(text: str) -> str:
     """
     if text.isascii():  # the same result, three times as fast
         return " ".join(text.translate(_PLAIN).split())
-    return " ".join(_WORD.findall(unicodedata.normalize("NFC", text).casefold()))
+    folded = unicodedata.normalize("NFC", text).casefold()
+    return " ".join(_WORD.findall(folded))
 
 
 @dataclass(frozen=True)
@@ -68,37 +70,42 @@ class Found:
 
 def find_texts(texts: Sequence[str], stream: Iterable[str]) -> Found:
     """Find `texts` in `stream`. A text without words is never found."""
-    forms: dict[str, int] = {}
-    members = np.array(
-        [forms.setdefault(form, len(forms)) if (form := normal_form(t)) else -1 for t in texts], int
-    )
+    forms: dict[str, int] = {}  # normal form -> its number
+    form_of = []
+    for text in texts:
+        form = normal_form(text)
+        form_of.append(forms.setdefault(form, len(forms)) if form else -1)
+    members = np.array(form_of, int)
     known = [form.split() for form in forms]
     short = _Index([_short(words) for words in known], RESEMBLANCE)
-    long = _Index(
-        [_long(words) if len(words) >= LONG_WORDS else [] for words in known], CONTAINMENT
-    )
+    long_enough = [words if len(words) >= LONG_WORDS else [] for words in known]
+    long = _Index([_long(words) for words in long_enough], CONTAINMENT)
     sizes = _sizes(known)
     equal: set[int] = set()
     example: dict[int, str] = {}
     for chunk in _chunks(stream):
         lines = [" ".join(words) for words in chunk]
-        equal.update(place for line in lines if (place := forms.get(line)) is not None)
-        row, text, shared = short.find([_short(words) for words in chunk])
-        resembles = shared >= RESEMBLANCE * (sizes[text] + _sizes(chunk)[row] - shared)
-        inside, longer, held = long.find([_long(words) for words in chunk])
-        contained = held >= CONTAINMENT * long.sizes[longer]
+        for line in lines:
+            if line in forms:
+                equal.add(forms[line])
+        row, short_text, shared = short.find([_short(words) for words in chunk])
+        union = sizes[short_text] + _sizes(chunk)[row] - shared
+        resembles = shared >= RESEMBLANCE * union
+        inside, long_text, held = long.find([_long(words) for words in chunk])
+        contained = held >= CONTAINMENT * long.sizes[long_text]
         rows = [*row[resembles].tolist(), *inside[contained].tolist()]
-        for number, place in zip(
-            rows,
-            [*text[resembles].tolist(), *longer[contained].tolist()],
-            strict=True,
-        ):
+        places = [*short_text[resembles].tolist(), *long_text[contained].tolist()]
+        for number, place in zip(rows, places, strict=True):
             example.setdefault(place, lines[number])
     near = example.keys() - equal
+    examples = {}
+    for number, place in enumerate(members.tolist()):
+        if place in near:
+            examples[number] = example[place]
     return Found(
         np.isin(members, list(equal)),
         np.isin(members, list(near)),
-        {number: example[form] for number, form in enumerate(members.tolist()) if form in near},
+        examples,
     )
 
 
@@ -119,20 +126,23 @@ def _chunks(stream: Iterable[str]) -> Iterator[list[list[str]]]:
 def _short(words: list[str]) -> list[int]:
     """Hashes of the 3-grams of a text with its marks."""
     padded = ["", "", *words, " ", " "]
-    return list(map(hash, zip(padded, padded[1:], padded[2:], strict=False)))
+    triples = zip(padded, padded[1:], padded[2:], strict=False)
+    return list(map(hash, triples))
 
 
 def _long(words: list[str]) -> list[int]:
     """Hashes of the 8-grams of a text."""
     found = []
     for start in range(len(words) - LONG + 1):
-        found.append(hash(tuple(words[start : start + LONG])))
+        gram = tuple(words[start : start + LONG])
+        found.append(hash(gram))
     return found
 
 
 def _sizes(texts: Sequence[Sequence[str]]) -> Ints:
     """(n,) how many 3-grams each text has, repeated ones included."""
-    return np.array([len(words) + SHORT - 1 for words in texts], dtype=np.int64)
+    sizes = [len(words) + SHORT - 1 for words in texts]
+    return np.array(sizes, dtype=np.int64)
 
 
 class _Index:
@@ -141,16 +151,20 @@ class _Index:
     def __init__(self, texts: Sequence[Sequence[int]], share: float) -> None:
         from scipy.sparse import csr_array
 
-        self._columns = {
-            gram: n for n, gram in enumerate(dict.fromkeys(gram for text in texts for gram in text))
-        }
+        self._columns: dict[int, int] = {}
+        for text in texts:
+            for gram in text:
+                self._columns.setdefault(gram, len(self._columns))
         self._grams = self._matrix(texts)
         self.sizes = np.diff(self._grams.indptr)
-        frequency = np.bincount(self._grams.indices, minlength=len(self._columns))
-        owner = np.repeat(np.arange(len(texts)), self.sizes)
-        rarest_first = np.lexsort((frequency[self._grams.indices], owner))
+        column = self._grams.indices
+        frequency = np.bincount(column, minlength=len(self._columns))
+        numbers = np.arange(len(texts))
+        owner = np.repeat(numbers, self.sizes)
+        rarest_first = np.lexsort((frequency[column], owner))
         rank = np.arange(len(owner)) - self._grams.indptr[owner]
-        kept = rarest_first[rank < (self.sizes - np.ceil(share * self.sizes) + 1)[owner]]
+        enough = self.sizes - np.ceil(share * self.sizes) + 1
+        kept = rarest_first[rank < enough[owner]]
         where = (self._grams.indices[kept], owner[kept])
         self._owners = csr_array(
             (np.ones(len(kept), np.int32), where), shape=self._grams.shape[::-1]
@@ -161,9 +175,11 @@ class _Index:
         from scipy.sparse import csr_array
 
         columns = self._columns
-        rows = [{columns[gram] for gram in text if gram in columns} for text in texts]
+        rows = []
+        for text in texts:
+            rows.append({columns[gram] for gram in text if gram in columns})
         ends = np.cumsum([0, *map(len, rows)])
-        indices = np.fromiter((column for row in rows for column in row), np.int64, ends[-1])
+        indices = np.fromiter(chain.from_iterable(rows), np.int64, ends[-1])
         return csr_array(
             (np.ones(len(indices), np.int32), indices, ends), shape=(len(texts), len(columns))
         )

@@ -116,7 +116,10 @@ class Executor(ABC):
 
     def room(self) -> int:
         """How many jobs run at a time."""
-        return self.settings.workers or max(1, usable_cores() // (self.settings.cpus_per_run or 1))
+        if self.settings.workers:
+            return self.settings.workers
+        cores = self.settings.cpus_per_run or 1
+        return max(1, usable_cores() // cores)
 
 
 class Serial(Executor):
@@ -172,7 +175,8 @@ def check_known(settings: ExecutorSettings, methods: Iterable[str]) -> None:
     Raises:
         InputError: one of them is registered in this process only.
     """
-    own = ", ".join(sorted(registry.names_of_process(registry.METHODS).intersection(methods)))
+    known = registry.names_of_process(registry.METHODS)
+    own = ", ".join(sorted(known.intersection(methods)))
     parallel = registry.load(registry.EXECUTORS, settings.name).parallel
     if parallel and OBJECT in own:
         raise InputError(

@@ -58,7 +58,8 @@ class Processes(Executor):
                         workers[place].start_job(function, job)
                     else:
                         why = "most often there is too little memory"
-                        lost = f"its worker ended {deaths[place] + 1} times during it; {why}"
+                        times = deaths[place] + 1
+                        lost = f"its worker ended {times} times during it; {why}"
                         yield JobResult(job, lost=lost)
                 tick()
         finally:
@@ -159,7 +160,8 @@ class _Worker:
 def _places_with_answers(workers: dict[int, _Worker]) -> list[int]:
     """Wait a second at most; return the places whose worker has answered or has ended."""
     busy = {place: worker for place, worker in workers.items() if worker.busy}
-    readable = wait([worker.connection for worker in busy.values()], timeout=TICK)
+    connections = [worker.connection for worker in busy.values()]
+    readable = wait(connections, timeout=TICK)
     return [
         place
         for place, worker in busy.items()
@@ -174,7 +176,8 @@ def _visible() -> list[str]:
         return [name for name in visible.split(",") if name]
     import torch
 
-    return [str(index) for index in range(torch.cuda.device_count())]
+    count = torch.cuda.device_count()
+    return [str(index) for index in range(count)]
 
 
 def _serve(connection: Connection, gpu: str | None, threads: int) -> None:
@@ -188,13 +191,15 @@ def _serve(connection: Connection, gpu: str | None, threads: int) -> None:
         except EOFError:
             return
         except Exception:  # of any plugin: its module cannot be imported here
-            connection.send(_Answer(None, RuntimeError(traceback.format_exc()), changed=False))
+            error = RuntimeError(traceback.format_exc())
+            connection.send(_Answer(None, error, changed=False))
             continue
         answer = _run_job(function, job)
         try:
             connection.send(answer)
         except Exception:  # of any method or library: the value or the error cannot be pickled
-            connection.send(_Answer(None, RuntimeError(traceback.format_exc()), answer.changed))
+            error = RuntimeError(traceback.format_exc())
+            connection.send(_Answer(None, error, answer.changed))
 
 
 def _run_job(function: Callable[[Any], Any], job: Any) -> _Answer:

@@ -97,7 +97,8 @@ class Ray(Executor):
                 while queue and len(waiting) < most:
                     job = queue.popleft()
                     task = ending if getattr(job, "runs_plugin", False) else staying
-                    waiting[task.options(name=job.id).remote(threads, function, job)] = job
+                    reference = task.options(name=job.id).remote(threads, function, job)
+                    waiting[reference] = job
                 done, _ = ray.wait(list(waiting), timeout=TICK)
                 for reference in done:
                     yield _answer(ray, reference, waiting.pop(reference))
@@ -144,5 +145,7 @@ def _answer(ray: Any, reference: Any, job: Any) -> JobResult:
             job, error=error.cause if isinstance(error.cause, BaseException) else error
         )
     except ray.exceptions.RayError as error:  # the worker, its node or its memory
-        line = next((line for line in str(error).splitlines() if line.strip()), "")
-        return JobResult(job, lost=f"its worker was lost ({type(error).__name__}: {line})"[:300])
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        line = lines[0] if lines else ""
+        lost = f"its worker was lost ({type(error).__name__}: {line})"
+        return JobResult(job, lost=lost[:300])

@@ -57,10 +57,12 @@ class Slurm(Executor):
                     room = workers - len(waiting)
                 else:
                     room = _ARRAY
-                jobs = [queue.popleft() for _ in range(min(len(queue), room))]
+                count = min(len(queue), room)
+                jobs = [queue.popleft() for _ in range(count)]
                 if jobs:
                     with executor.batch():  # one array of jobs
-                        array = [executor.submit(Queued(threads, function, job)) for job in jobs]
+                        queued = [Queued(threads, function, job) for job in jobs]
+                        array = [executor.submit(one) for one in queued]
                     for submitted, job in zip(array, jobs, strict=True):
                         waiting[submitted] = (job, 0)
                 done = [submitted for submitted in waiting if submitted.done()]
@@ -68,7 +70,8 @@ class Slurm(Executor):
                     job, tries = waiting.pop(submitted)
                     answer = _answer(submitit, submitted, job)
                     if answer.lost and tries < self.settings.retries:
-                        waiting[executor.submit(Queued(threads, function, job))] = (job, tries + 1)
+                        again = executor.submit(Queued(threads, function, job))
+                        waiting[again] = (job, tries + 1)
                     else:
                         yield answer
                 tick()
@@ -108,7 +111,7 @@ class Slurm(Executor):
         own = dict(self.settings.slurm)
         gpus = self.settings.gpus_per_run
         for key, value in own.items():
-            if any(len(text.splitlines()) > 1 for text in (f"{key}.", f"{value}.")):
+            if _has_line_break(str(key)) or _has_line_break(str(value)):
                 raise InputError(
                     "a line break cannot be part of an option of sbatch",
                     key=f"[executor.slurm] {key!r}",
@@ -147,7 +150,8 @@ class Queued:
 
     def __call__(self) -> Any:
         use_threads(self.threads)
-        number = getattr(signal, f"SIG{os.environ.get('SUBMITIT_PREEMPT_SIGNAL', 'USR2')}")
+        preempts = os.environ.get("SUBMITIT_PREEMPT_SIGNAL", "USR2")
+        number = getattr(signal, f"SIG{preempts}")
         queue_again: Any = signal.signal(number, lambda *_: LEAVE.set())
         try:
             return self.function(self.job)
@@ -176,8 +180,14 @@ def _answer(submitit: Any, submitted: Any, job: Any) -> JobResult:
         ]
         return JobResult(job, error=RunError(lines[-1]))
     except submitit.core.utils.UncompletedJobError as error:
-        why = str(error).strip().partition("\n")[0] or submitted.state
-        return JobResult(job, lost=f"its job ended without an answer ({why})"[:300])
+        line = str(error).strip().partition("\n")[0]
+        lost = f"its job ended without an answer ({line or submitted.state})"
+        return JobResult(job, lost=lost[:300])
+
+
+def _has_line_break(text: str) -> bool:
+    """True also for a text that ends with one."""
+    return len(f"{text}.".splitlines()) > 1
 
 
 def _minutes(text: str) -> int:

@@ -74,7 +74,8 @@ class EnergyMeter:
 
     def __init__(self, device: str = "cpu", powercap: Path = POWERCAP) -> None:
         self._counters = [*processor_counters(powercap), *gpu_counters(device)]
-        self.joules: dict[str, float] = dict.fromkeys((kind for kind, *_ in self._counters), 0.0)
+        kinds = [kind for kind, *_ in self._counters]
+        self.joules: dict[str, float] = dict.fromkeys(kinds, 0.0)
 
     def __enter__(self) -> Self:
         self._last: list[float] = []
@@ -93,7 +94,11 @@ class EnergyMeter:
 
     def costs(self, phase: str) -> dict[str, float]:
         """For a record: "train_cpu_joules" and the like."""
-        return {f"{phase}_{kind}_joules": joules for kind, joules in self.joules.items() if joules}
+        costs = {}
+        for kind, joules in self.joules.items():
+            if joules:
+                costs[f"{phase}_{kind}_joules"] = joules
+        return costs
 
     def _watch(self) -> None:
         while not self._end.wait(_EVERY):
@@ -107,7 +112,8 @@ class EnergyMeter:
             self._counters = []
             self.joules = {}
             now = []
-        for (kind, _, whole), before, after in zip(self._counters, self._last, now, strict=False):
+        readings = zip(self._counters, self._last, now, strict=False)
+        for (kind, _, whole), before, after in readings:
             if after >= before:
                 self.joules[kind] += after - before
             else:

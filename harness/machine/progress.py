@@ -93,9 +93,8 @@ class Reporter:
         """What all workers are doing: label, step, steps and text of each running run."""
         shown = []
         for label, step, steps, text in runs:
-            shown.append(
-                f"{one_line(label)}: {f'step {step}/{steps}, ' if steps else ''}{one_line(text)}"
-            )
+            at = f"step {step}/{steps}, " if steps else ""
+            shown.append(f"{one_line(label)}: {at}{one_line(text)}")
         if self._bars is not None and runs:
             if len(runs) > 1:
                 more = f" and {len(runs) - 1} more"
@@ -106,7 +105,10 @@ class Reporter:
                 sum(run[1] for run in runs),
                 sum(run[2] for run in runs),
             )
-            self._bars.show_whole(f"all runs, {self.remaining}" if self.remaining else "all runs")
+            whole = "all runs"
+            if self.remaining:
+                whole = f"all runs, {self.remaining}"
+            self._bars.show_whole(whole)
         elif runs and self._is_due():
             if len(shown) > NAMED:
                 more = f"; and {len(shown) - NAMED} more"
@@ -116,13 +118,15 @@ class Reporter:
                 left = f" ({self.remaining})"
             else:
                 left = ""
-            self._print(f"[{self.number}/{self.total}] {'; '.join(shown[:NAMED])}{more}{left}")
+            some = "; ".join(shown[:NAMED])
+            self._print(f"[{self.number}/{self.total}] {some}{more}{left}")
 
     def finish_run(self, text: str) -> None:
         """The current run has ended."""
         if self._bars is not None:
             self._bars.show_whole(done=self.number)
-        self._print(f"[{self.number}/{self.total}] {self.label}: {one_line(text)}")
+        place = f"[{self.number}/{self.total}]"
+        self._print(f"{place} {self.label}: {one_line(text)}")
 
     def say(self, text: str) -> None:
         """Show a line about the whole."""
@@ -136,14 +140,17 @@ class Reporter:
         minutes.
         """
         now = time.monotonic()
-        if now - self._last < min(max(OFTEN, (now - self._begun) / 10), SELDOM):
+        elapsed = (now - self._begun) / 10
+        if now - self._last < min(max(OFTEN, elapsed), SELDOM):
             return False
         self._last = now
         return True
 
     def _print(self, text: str) -> None:
         """Print a line: above the bars, or with the time of day in a log."""
-        self.say(text if self._bars is not None else f"{time.strftime('%H:%M:%S')} {text}")
+        if self._bars is None:
+            text = f"{time.strftime('%H:%M:%S')} {text}"
+        self.say(text)
 
 
 class Bars:
@@ -234,7 +241,8 @@ class Bars:
         self._draw()
 
     def _draw(self) -> None:
-        if self._output is not None and time.monotonic() - self._last >= REDRAWN:
+        is_due = time.monotonic() - self._last >= REDRAWN
+        if self._output is not None and is_due:
             self._last = time.monotonic()
             self._output.update(self)
 
@@ -331,5 +339,6 @@ def in_notebook() -> bool:
     >>> in_notebook()
     False
     """
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return hasattr(shell, "kernel")
+    module = sys.modules.get("IPython")
+    get_shell = getattr(module, "get_ipython", None)
+    return get_shell is not None and hasattr(get_shell(), "kernel")

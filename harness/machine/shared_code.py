@@ -71,7 +71,9 @@ def remember() -> bool:
     if begins:
         _PROCESS.threads = {id(thread) for thread in threading.enumerate()}
         _PROCESS.numbers = compute_reference()
-        _PROCESS.at_import += [part for part, counts in _count_hooks().items() if any(counts)]
+        for part, counts in _count_hooks().items():
+            if any(counts):
+                _PROCESS.at_import.append(part)
         _remember_functions()  # of what the reference has imported
     return begins
 
@@ -87,7 +89,10 @@ def find_change(by: str) -> str:
     """Return what has changed since `remember`, as a sentence that begins with `by`; empty where
     nothing has, or where it was not called. The first change holds for the rest of the process.
     """
-    if _PROCESS.numbers and not _PROCESS.change and (changes := list(_changes())):
+    if not _PROCESS.numbers or _PROCESS.change:
+        return _PROCESS.change
+    changes = list(_changes())
+    if changes:
         if len(changes) > 1:
             more = f" and {len(changes) - 1} more"
         else:
@@ -106,8 +111,10 @@ def change_at_import() -> str:
     does. Rows of that module mean it, other rows do not.
     """
     found = _PROCESS.at_import
+    if not found:
+        return ""
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    return f"code that this process imported changed {found[0]}{more}" if found else ""
+    return f"code that this process imported changed {found[0]}{more}"
 
 
 def is_changed() -> bool:
@@ -129,7 +136,8 @@ def _changes() -> Iterator[str]:
         if _is_replaced(owner, function):
             yield _full_name(owner, name)
     numbers = compute_reference()
-    for part in [*_PROCESS.numbers, *(numbers.keys() - _PROCESS.numbers.keys())]:
+    new = numbers.keys() - _PROCESS.numbers.keys()
+    for part in [*_PROCESS.numbers, *new]:
         if _PROCESS.numbers.get(part) != numbers.get(part):
             yield part
 
@@ -139,7 +147,8 @@ def _new_functions() -> Iterator[tuple[Any, str, Any]]:
     yet.
     """
     watched = [name for name in sys.modules if name.startswith(_WATCHED)]
-    for module_name in [*watched, *(name for name in _WATCHED_ALONE if name in sys.modules)]:
+    alone = [name for name in _WATCHED_ALONE if name in sys.modules]
+    for module_name in [*watched, *alone]:
         module = sys.modules[module_name]
         if module_name in _PROCESS.modules or module is None:
             continue
@@ -162,7 +171,8 @@ def _full_name(owner: Any, name: str) -> str:
 
 
 def _file_of(function: Any) -> str:
-    plain = getattr(function, "fget", None) or getattr(function, "__func__", function)
+    of_method = getattr(function, "__func__", function)
+    plain = getattr(function, "fget", None) or of_method
     code = getattr(plain, "__code__", None)
     if isinstance(code, CodeType):
         return code.co_filename
@@ -179,7 +189,8 @@ def _is_replaced(owner: Any, function: Any) -> bool:
     module = sys.modules.get(getattr(owner, "__module__", owner.__name__))
     file = _file_of(function)
     home = getattr(module, "__file__", None) or ""
-    if owner.__name__.startswith(_OURS) or not file or file.startswith("<"):
+    has_no_file = not file or file.startswith("<")
+    if owner.__name__.startswith(_OURS) or has_no_file:
         return False
     return is_own(file) and not is_own(home)
 
@@ -190,7 +201,8 @@ def _runs_own_code(thread: threading.Thread) -> bool:
     Threads of this package, such as the one that sends records to a tracker, are none, whatever
     they call.
     """
-    started = [_file_of(getattr(thread, name, None)) for name in ("_target", "function")]
+    functions = [getattr(thread, name, None) for name in ("_target", "function")]
+    started = [_file_of(function) for function in functions]
     if any(file and is_shipped(file) for file in started):
         return False
     files = [file for file in started if file and not file.startswith("<frozen")]
@@ -214,9 +226,11 @@ def compute_reference() -> Mapping[str, str]:
         for compute in (_draw, _train_layers, _run_bert, _use_numpy, _count_hooks):
             torch.default_generator.manual_seed(11)
             try:
-                parts |= {name: _digest(value) for name, value in compute().items()}
+                digests = {name: _digest(value) for name, value in compute().items()}
+                parts |= digests
             except Exception as error:  # of whatever was replaced
-                parts[f"what {compute.__name__[1:]} needs"] = type(error).__name__
+                needs = f"what {compute.__name__[1:]} needs"
+                parts[needs] = type(error).__name__
     return parts
 
 
@@ -273,7 +287,8 @@ def _train_layers() -> dict[str, Any]:
     for layer in layers:
         hidden = layer(hidden)
     pooled = torch.nn.functional.normalize(hidden.mean(dim=1), dim=1)
-    loss = torch.nn.CrossEntropyLoss()(pooled @ pooled.T / 0.05, torch.arange(3))
+    cosines = pooled @ pooled.T
+    loss = torch.nn.CrossEntropyLoss()(cosines / 0.05, torch.arange(3))
     loss.backward()
     torch.nn.utils.clip_grad_norm_(weights, 1.0)
     optimiser.step()
@@ -326,5 +341,6 @@ def _digest(value: Any) -> str:
             array = one.detach().numpy()
         else:
             array = np.asarray(one)
-        content.update(str(array.dtype).encode() + array.tobytes())
+            kind = str(array.dtype)
+            content.update(kind.encode() + array.tobytes())
     return content.hexdigest()

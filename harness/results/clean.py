@@ -67,7 +67,8 @@ def _caches(root: Path) -> list[Removable]:
     found = []
     for folder in sorted(root.glob("*")):
         if folder.is_dir() and not folder.is_symlink():
-            found.append(Removable(folder, folder_size(folder), partial(_clear, folder)))
+            clear = partial(_clear, folder)
+            found.append(Removable(folder, folder_size(folder), clear))
     return found
 
 
@@ -78,9 +79,12 @@ def _clear(folder: Path) -> bool:
 
 def _find_model(run: RunFolder) -> Removable | None:
     record = run.read_if_sound()
-    if record is None or record.status != "finished" or not run.model.is_dir():
+    if record is None or record.status != "finished":
         return None
-    return Removable(run.model, folder_size(run.model), partial(_remove_model, run))
+    if not run.model.is_dir():
+        return None
+    remove_model = partial(_remove_model, run)
+    return Removable(run.model, folder_size(run.model), remove_model)
 
 
 def _remove_model(run: RunFolder) -> bool:
@@ -95,7 +99,8 @@ def _remove_model(run: RunFolder) -> bool:
 def _find_checkpoint(run: RunFolder) -> Removable | None:
     if not run.checkpoint.is_dir() or run.checkpoint.is_symlink():
         return None
-    return Removable(run.checkpoint, folder_size(run.checkpoint), partial(_remove_checkpoint, run))
+    remove_checkpoint = partial(_remove_checkpoint, run)
+    return Removable(run.checkpoint, folder_size(run.checkpoint), remove_checkpoint)
 
 
 def _remove_checkpoint(run: RunFolder) -> bool:

@@ -68,7 +68,8 @@ def method_code(kind: type) -> Code:
     declared = vars(kind).get("version")  # not that of a parent, whose numbers may differ
     if declared is not None:
         return Code(declared)
-    return _code_of(kind, registry.modules_of(registry.METHODS, getattr(kind, "name", "")))
+    name = getattr(kind, "name", "")
+    return _code_of(kind, registry.modules_of(registry.METHODS, name))
 
 
 def task_code(task: Any) -> Code:
@@ -97,7 +98,8 @@ def describe_change(before: Code, now: Code) -> str:
         if before.files.get(name) != now.files.get(name)
     )
     if before.files and now.files and names:
-        return f"{join_some(names, 4)} {'has' if len(names) == 1 else 'have'} changed"
+        verb = "has" if len(names) == 1 else "have"
+        return f"{join_some(names, 4)} {verb} changed"
     if before.files or now.files:
         return "its code has changed"
     return f"its version has changed from {before.version} to {now.version}"
@@ -111,7 +113,8 @@ def _code_of(kind: type, makers: list[str]) -> Code:
     roots += [
         parent.__module__ for parent in kind.__mro__[1:-1] if _is_own_module(parent.__module__)
     ]
-    sources = find_sources(list(dict.fromkeys([*roots, *makers])))
+    modules = list(dict.fromkeys([*roots, *makers]))
+    sources = find_sources(modules)
     files |= {
         file_in_package(module, source.file): source.digest for module, source in sources.items()
     }
@@ -126,7 +129,8 @@ def _code_of(kind: type, makers: list[str]) -> Code:
     for parent in kind.__mro__[1:-1]:
         declared = vars(parent).get("version")
         if declared is not None and not _is_own_module(parent.__module__):
-            files[f"{parent.__module__}.{parent.__qualname__}"] = f"version {declared}"
+            name = f"{parent.__module__}.{parent.__qualname__}"
+            files[name] = f"version {declared}"
     files |= _data_files(kind)
     digests = sorted(files.values())
     if len(digests) == 1:
@@ -168,8 +172,11 @@ def _data_files(kind: type) -> dict[str, str]:
     for owner in kind.__mro__:
         names = vars(owner).get("data_files", ())
         module = sys.modules.get(owner.__module__)
-        folder = Path(getattr(module, "__file__", None) or "here").resolve().parent
-        for name in (names,) if isinstance(names, str | Path) else names:
+        file = getattr(module, "__file__", None) or "here"
+        folder = Path(file).resolve().parent
+        if isinstance(names, str | Path):
+            names = (names,)
+        for name in names:
             place = folder / name
             if not place.exists():
                 raise InputError(
@@ -232,7 +239,8 @@ def _functions_of(kind: Any) -> list[FunctionType]:
     for owner in getattr(kind, "__mro__", ()):
         if owner.__module__ == "__main__":
             for part in vars(owner).values():
-                plain = getattr(part, "fget", None) or getattr(part, "__func__", part)
+                of_method = getattr(part, "__func__", part)
+                plain = getattr(part, "fget", None) or of_method
                 if isinstance(plain, FunctionType):
                     found += [plain]
     return found
@@ -244,13 +252,17 @@ def _home_of(value: Any) -> str:
 
 
 def _is_plain(value: Any) -> bool:
-    several = isinstance(value, tuple | frozenset) and all(isinstance(one, _PLAIN) for one in value)
-    return isinstance(value, _PLAIN) or several
+    if isinstance(value, tuple | frozenset):
+        return all(isinstance(one, _PLAIN) for one in value)
+    return isinstance(value, _PLAIN)
 
 
 def _global_names(code: CodeType) -> list[str]:
     """Return the global names that code reads, with those of the functions inside of it."""
-    names = [step.argval for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL"]
+    names = []
+    for step in dis.get_instructions(code):
+        if step.opname == "LOAD_GLOBAL":
+            names.append(step.argval)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             names += _global_names(constant)

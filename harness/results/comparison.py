@@ -215,7 +215,8 @@ class ComparisonFile(_Part):
         always = self.model_dump(include={"name", "title", "description", "experiment", "tasks"})
         given = self.model_dump(mode="json", exclude_defaults=True, exclude={"sha256"})
         content = {"schema": SCHEMA, **always, **given}
-        return json.dumps({**content, "sha256": _hash_content(content)}, indent=1) + "\n"
+        whole = {**content, "sha256": _hash_content(content)}
+        return json.dumps(whole, indent=1) + "\n"
 
     @classmethod
     def from_tree(cls, tree: Mapping[str, Any]) -> Self:

@@ -76,7 +76,8 @@ def locate_data(folder: Path) -> None:
             continue
         located = {}
         for key, listed in file.files.items():
-            prefix, begin, inside = str(listed.settings["task"]).partition(f"{EXPERIMENT}/")
+            written = str(listed.settings["task"])
+            prefix, begin, inside = written.partition(f"{EXPERIMENT}/")
             if begin:
                 task = f"{prefix}{folder / EXPERIMENT / inside}"
             else:
@@ -89,11 +90,14 @@ def locate_data(folder: Path) -> None:
 def without_weights(record: Record) -> Record:
     """The record of a run that travels without its weights."""
     weights = {}
+    files = {}
     for name, digest in record.files.items():
         if name.startswith(MODEL):
             weights[name] = digest
-    files = {name: digest for name, digest in record.files.items() if name in FILES}
-    return record.model_copy(update={"files": files, "removed": record.removed or weights})
+        if name in FILES:
+            files[name] = digest
+    light = {"files": files, "removed": record.removed or weights}
+    return record.model_copy(update=light)
 
 
 def copy_run(record: Record, source: RunFolder, workdir: Path) -> bool:
@@ -107,12 +111,14 @@ def copy_run(record: Record, source: RunFolder, workdir: Path) -> bool:
     target = RunFolder(workdir, record.id)
     own = target.read()
     if own is not None:
-        if {s: s.value for s in own.scores} == {s: s.value for s in record.scores}:
+        values = {score: score.value for score in own.scores}
+        if values == {score: score.value for score in record.scores}:
             return False
         raise InputError(
             f"run {record.id} is here with other scores; yours stays", key=f"run {record.id}"
         )
-    if any(not file.name.startswith(".lock") for file in target.path.glob("*")):
+    begun = [file for file in target.path.glob("*") if not file.name.startswith(".lock")]
+    if begun:
         raise InputError(
             "begun here and not finished", remedy=f"remove {target.path} to have the other one"
         )
@@ -128,7 +134,8 @@ def copy_run(record: Record, source: RunFolder, workdir: Path) -> bool:
     try:
         for name in light.files:
             shutil.copyfile(source.path / name, place / name)
-        (place / target.record_file.name).write_text(light.to_json(), encoding="utf-8")
+        record_file = place / target.record_file.name
+        record_file.write_text(light.to_json(), encoding="utf-8")
         place.chmod(0o755)
         if target.path.exists():  # only its lock
             shutil.rmtree(target.path)

@@ -52,4 +52,8 @@ def facts_of(figures: Mapping[str, Any]) -> dict[str, Facts]:
     Raises:
         TypeError, AttributeError: damaged, or of a later version.
     """
-    return {task: Facts(**figure[KEY]) for task, figure in figures.items() if KEY in figure}
+    facts = {}
+    for task, figure in figures.items():
+        if KEY in figure:
+            facts[task] = Facts(**figure[KEY])
+    return facts

@@ -29,9 +29,15 @@ def row_params(record: Record) -> dict[str, Any]:
         "dev": record.dev or {},
         "config": record.config,
     }
-    own = {name: getattr(record, name) for name in ("row", "method", "base_model", "supervision")}
+    own = {
+        "row": record.row,
+        "method": record.method,
+        "base_model": record.base_model,
+        "supervision": record.supervision,
+    }
+    params = own | _flat(parts) | seed_fields(record.random_seed)
     found = {}
-    for name, value in (own | _flat(parts) | seed_fields(record.random_seed)).items():
+    for name, value in params.items():
         if name not in ("seed", "config.seed"):
             found[name] = value
     return found
@@ -50,7 +56,8 @@ def curve_points(folder: RunFolder) -> Points:
     stride = -(-len(train) // CURVE_LINES) or 1
     # The last line is kept.
     thinned = train[::-1][::stride][::-1]
-    lines = [line for line in lines if line["kind"] != "train"] + thinned
+    others = [line for line in lines if line["kind"] != "train"]
+    lines = others + thinned
     found = {}
     for line in lines:
         for name, value in line.items():
@@ -59,7 +66,8 @@ def curve_points(folder: RunFolder) -> Points:
                     group = "train"
                 else:
                     group = f"train {line['kind']}"
-                found[f"{group}/{name}", line["step"]] = value
+                key = f"{group}/{name}"
+                found[key, line["step"]] = value
     return found
 
 
@@ -85,10 +93,14 @@ def record_numbers(record: Record) -> dict[str, float]:
             split = ""
         else:
             split = score.split
-        more = ".".join(part for part in (task, score.metric, score.aggregation, split) if part)
+        parts = (task, score.metric, score.aggregation, split)
+        more = ".".join(part for part in parts if part)
         name = f"{score.suite}/{task}"
-        numbers[f"{score.suite} more/{more}" if name in numbers else name] = score.value
-    numbers |= _flat({"usage": record.cost, "training": record.training}, separator="/")
+        if name in numbers:
+            name = f"{score.suite} more/{more}"
+        numbers[name] = score.value
+    costs = {"usage": record.cost, "training": record.training}
+    numbers |= _flat(costs, separator="/")
     return {name: value for name, value in numbers.items() if _is_number(value)}
 
 

@@ -79,8 +79,10 @@ def scores_of_one(scores: Sequence[Score], model: str) -> pd.DataFrame:
     >>> scores_of_one(found.records[0].scores, "mine")["model"].unique().tolist()
     ['mine']
     """
-    columns = ["model", *(name for name in SCORES if name not in (*RUN, "supervision"))]
-    return _tidy([{"model": model, **score.model_dump()} for score in scores], columns)
+    by_row = (*RUN, "supervision")
+    columns = ["model", *(name for name in SCORES if name not in by_row)]
+    lines = [{"model": model, **score.model_dump()} for score in scores]
+    return _tidy(lines, columns)
 
 
 def costs(records: Iterable[Record]) -> pd.DataFrame:
@@ -100,7 +102,10 @@ def costs(records: Iterable[Record]) -> pd.DataFrame:
                     **r.cost,
                 }
             )
-    further = list(dict.fromkeys(key for line in lines for key in line if key not in COSTS))
+    keys: dict[str, None] = {}
+    for line in lines:
+        keys |= dict.fromkeys(line)
+    further = [key for key in keys if key not in COSTS]
     frame = _tidy(lines, (*COSTS, *further), plain={*_PLAIN, *further})
     return frame.astype(dict.fromkeys(("steps", *further), "float64"))
 
@@ -140,9 +145,11 @@ def pairs(workdir: Path, records: Iterable[Record]) -> pd.DataFrame:
     """
     kept = []
     for r in records:
-        if r.status == "finished" and RunFolder(workdir, r.id).examples_file.exists():
+        folder = RunFolder(workdir, r.id)
+        if r.status == "finished" and folder.examples_file.exists():
             kept.append(r)
-    return _of_files(kept, [RunFolder(workdir, record.id).pairs() for record in kept], list(PAIRS))
+    files = [RunFolder(workdir, record.id).pairs() for record in kept]
+    return _of_files(kept, files, list(PAIRS))
 
 
 def outcomes(workdir: Path, records: Iterable[Record]) -> pd.DataFrame:
@@ -174,7 +181,8 @@ def _of_files(
 
     parts = []
     for record, file in zip(records, files, strict=True):
-        own = file[file["task"].isin({score.task for score in record.scores})]
+        tasks = {score.task for score in record.scores}
+        own = file[file["task"].isin(tasks)]
         parts.append(own.assign(**_run(record)))
     joined = pd.concat(
         [part for part in parts if len(part)] or [pd.DataFrame(columns=columns)], ignore_index=True

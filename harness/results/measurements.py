@@ -66,7 +66,8 @@ def measure_once(
             known = tree.setdefault(table, {}).get(key) or measure()
             tree[table][key] = known
             sweep(measurements_file(workdir))
-            write_atomic(measurements_file(workdir), json.dumps(tree, indent=1) + "\n")
+            text = json.dumps(tree, indent=1) + "\n"
+            write_atomic(measurements_file(workdir), text)
     return known
 
 

@@ -55,15 +55,17 @@ def write_card(model: Path, record: Record) -> None:
     body = _FRONT.sub("", text, count=1)
     if _START in body and _END in body:
         before = body[: body.index(_START)]
-        after = body[body.index(_END) + len(_END) :]
+        end = body.index(_END) + len(_END)
+        after = body[end:]
         body = before + after.removeprefix("\n")
     if not re.search("^# ", body, re.MULTILINE):
-        body = f"\n# {markdown_text(_title(record))}\n\n{body.lstrip()}"
+        heading = markdown_text(_title(record))
+        body = f"\n# {heading}\n\n{body.lstrip()}"
     body = body.replace(f'("{FOLDER_IN_CARD}"', f'("{model.name}"')
     ours = f"{_START}{results(record)}{_END}"
     at = body.find("\n## Use\n") + 1
     if at:
-        body = body[:at] + ours + "\n" + body[at:]
+        body = f"{body[:at]}{ours}\n{body[at:]}"
     else:
         body = f"{body.rstrip()}\n\n{ours}"
     write_atomic(file, f"---\n{front_matter(record)}\n---\n{body}")
@@ -81,7 +83,8 @@ def community_results(record: Record) -> dict[str, str]:
 
     found: dict[str, str] = {}
     for score in _main_scores(record):
-        data = (record.protocols.get(score.protocol) or {}).get("data")
+        protocol = record.protocols.get(score.protocol) or {}
+        data = protocol.get("data")
         if (
             score.source == "mteb"
             and isinstance(data, dict)
@@ -89,12 +92,21 @@ def community_results(record: Record) -> dict[str, str]:
             and math.isfinite(score.value)
         ):
             ((name, revision),) = data.items()
-            notes = f"{score.metric}; one run, seed {seed_text(record.random_seed)}; {SCORES_FILE} says how"
+            seed = seed_text(record.random_seed)
+            notes = f"{score.metric}; one run, seed {seed}; {SCORES_FILE} says how"
             value = round(100 * score.value, 2)
             date = record.finished[:10]
-            entry = EvalResultEntry(name, score.task, value, revision, date=date, notes=notes)
+            entry = EvalResultEntry(
+                name,
+                score.task,
+                value,
+                revision,
+                date=date,
+                notes=notes,
+            )
             text = yaml.safe_dump(eval_result_entries_to_yaml([entry]), sort_keys=False)
-            found.setdefault(re.sub(r"[^\w.-]", "-", score.task), text)
+            file_name = re.sub(r"[^\w.-]", "-", score.task)
+            found.setdefault(file_name, text)
     return found
 
 
@@ -102,7 +114,10 @@ def front_matter(record: Record) -> str:
     """The card's metadata as YAML, as `huggingface_hub.ModelCard` reads it."""
     from huggingface_hub import ModelCardData
 
-    tags = [*TAGS, *([kind] if (kind := _kind(record)) else [])]
+    tags = [*TAGS]
+    kind = _kind(record)
+    if kind:
+        tags.append(kind)
     evaluated = []
     for score in _main_scores(record):
         if (result := _result(score, record)) is not None:
@@ -140,17 +155,23 @@ def scores_text(record: Record) -> str:
 def _main_scores(record: Record) -> list[Score]:
     """One score for each task and metric: the first one, over all pairs where it is an aggregate."""
     main: dict[tuple[str, str], Score] = {}
-    for score in sorted(record.scores, key=lambda score: score.aggregation not in ("", "all")):
+    whole_first = sorted(record.scores, key=lambda score: score.aggregation not in ("", "all"))
+    for score in whole_first:
         if score.split != "dev":
             main.setdefault((score.task, score.metric), score)
-    return [score for score in record.scores if main.get((score.task, score.metric)) is score]
+    chosen = []
+    for score in record.scores:
+        if main.get((score.task, score.metric)) is score:
+            chosen.append(score)
+    return chosen
 
 
 def _data_sets(record: Record) -> list[str] | None:
     """The hub's ids of the text that was learnt from."""
     uris = []
     for key in ("source", "uri"):
-        uris.append(str((record.corpus or {}).get(key, "")))
+        uri = (record.corpus or {}).get(key, "")
+        uris.append(str(uri))
     ids = []
     for uri in uris:
         if found := re.match(r"hf://datasets/([\w.-]+/[\w.-]+)", uri):
@@ -169,7 +190,8 @@ def _kind(record: Record) -> str:
 
 def _title(record: Record) -> str:
     """Return the heading: what was trained, from which model."""
-    start = re.split(r"[/\\]", record.base_model.rstrip("/\\"))[-1].removeprefix("embedded:")
+    parts = re.split(r"[/\\]", record.base_model.rstrip("/\\"))
+    start = parts[-1].removeprefix("embedded:")
     return f"{one_line(record.row)}, from {one_line(start)}"
 
 
@@ -220,22 +242,26 @@ def _result(score: Score, record: Record) -> EvalResult | None:
         task = ("information-retrieval", "Information Retrieval")
     else:
         return None
-    defined = record.protocols.get(score.comparable) or record.protocols.get(score.protocol) or {}
+    protocols = record.protocols
+    defined = protocols.get(score.comparable) or protocols.get(score.protocol) or {}
     data = defined.get("data")
     if score.aggregation:
         how = f", {score.aggregation}"
     else:
         how = ""
+    name = f"{score.source}-{score.task}".lower()
+    title = f"{score.task} ({_source(score)})"
+    metric_name = _NAMES.get(score.metric, score.metric)
     return EvalResult(
         task_type=task[0],
         task_name=task[1],
-        dataset_type=re.sub(r"[^a-z0-9.-]+", "-", f"{score.source}-{score.task}".lower()),
-        dataset_name=one_line(f"{score.task} ({_source(score)})"),
+        dataset_type=re.sub(r"[^a-z0-9.-]+", "-", name),
+        dataset_name=one_line(title),
         dataset_split=one_line(score.split),
         dataset_args={"fingerprint": str(data)} if data else None,
         metric_type=_METRICS.get(score.metric, score.metric),
         metric_value=round(score.value, 4),
-        metric_name=f"{_NAMES.get(score.metric, score.metric)}{how}",
+        metric_name=f"{metric_name}{how}",
     )
 
 
@@ -258,7 +284,8 @@ def results(record: Record) -> str:
         else:
             metric = s.metric
         words = [markdown_text(word) for word in (s.task, s.source, s.split, metric)]
-        lines.append(f"| {' | '.join(words)} | {s.value:.4f} | {s.n:,} |")
+        row = " | ".join(words)
+        lines.append(f"| {row} | {s.value:.4f} | {s.n:,} |")
     if any(s.source == "embedded" for s in scores):
         lines += [
             "",
@@ -274,7 +301,8 @@ def results(record: Record) -> str:
         "",
     ]
     lines += ["## How it was made", "", "| | |", "|---|---|"]
-    lines += [f"| {name} | {markdown_text(text)} |" for name, text in _training_rows(record)]
+    for name, text in _training_rows(record):
+        lines.append(f"| {name} | {markdown_text(text)} |")
     return "\n".join(lines) + "\n"
 
 

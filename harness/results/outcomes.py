@@ -81,8 +81,10 @@ def is_mean(metric: str, target: ArrayLike | None = None) -> bool:
     """Is a score of this metric the mean of the examples' outcomes? Any is that has no `target`
     (all NaN).
     """
-    if target is not None and np.isnan(np.asarray(target, dtype=np.float64)).all():
-        return True
+    if target is not None:
+        gold = np.asarray(target, dtype=np.float64)
+        if np.isnan(gold).all():
+            return True
     return _rule(metric) is None
 
 
@@ -92,12 +94,16 @@ def score_of(metric: str, target: ArrayLike, outcome: ArrayLike, weights: ArrayL
 
     NaN where all weights are 0.
     """
-    return float(scores_of(metric, target, outcome, np.asarray(weights, dtype=np.float64)[None])[0])
+    drawn = np.asarray(weights, dtype=np.float64)
+    scores = scores_of(metric, target, outcome, drawn[None])
+    return float(scores[0])
 
 
 def scores_of(metric: str, target: ArrayLike, outcome: ArrayLike, weights: ArrayLike) -> Floats:
     """As `score_of`, for b draws at once: weights (b, n) give (b,)."""
-    y, x, w = (np.asarray(array, dtype=np.float64) for array in (target, outcome, weights))
+    y = np.asarray(target, dtype=np.float64)
+    x = np.asarray(outcome, dtype=np.float64)
+    w = np.asarray(weights, dtype=np.float64)
     if is_mean(metric, y):
         rule = None
     else:
@@ -115,7 +121,8 @@ def value_of(rows: pd.DataFrame) -> float:
     metric = str(rows["metric"].iloc[0])
     values = []
     for _, part in rows.groupby("subset", sort=False):
-        values.append(score_of(metric, part["target"], part["outcome"], np.ones(len(part))))
+        once = np.ones(len(part))
+        values.append(score_of(metric, part["target"], part["outcome"], once))
     return float(np.mean(values))
 
 
@@ -131,11 +138,14 @@ def _f1(y: Floats, x: Floats, w: Floats) -> Floats:
     hits = w @ ((x == 1) & (y == 1))
     claimed = w @ (x == 1)
     true = w @ (y == 1)
-    return np.where(hits > 0, 2 * hits / np.maximum(claimed + true, 1e-300), 0.0)
+    both = np.maximum(claimed + true, 1e-300)
+    return np.where(hits > 0, 2 * hits / both, 0.0)
 
 
 def _pearson(y: Floats, x: Floats, w: Floats) -> Floats:
-    return _correlation(np.broadcast_to(y, w.shape), np.broadcast_to(x, w.shape), w)
+    of_y = np.broadcast_to(y, w.shape)
+    of_x = np.broadcast_to(x, w.shape)
+    return _correlation(of_y, of_x, w)
 
 
 def _spearman(y: Floats, x: Floats, w: Floats) -> Floats:
@@ -145,13 +155,16 @@ def _spearman(y: Floats, x: Floats, w: Floats) -> Floats:
 def _correlation(y: Floats, x: Floats, w: Floats) -> Floats:
     """Of (b, n) each; 0 where a side is constant."""
     total = w.sum(axis=1, keepdims=True)
-    y = y - (w * y).sum(axis=1, keepdims=True) / total
-    x = x - (w * x).sum(axis=1, keepdims=True) / total
+    mean_y = (w * y).sum(axis=1, keepdims=True) / total
+    mean_x = (w * x).sum(axis=1, keepdims=True) / total
+    y = y - mean_y
+    x = x - mean_x
     both = (w * x * y).sum(axis=1)
     spread_x = (w * x * x).sum(axis=1)
     spread_y = (w * y * y).sum(axis=1)
     spread = np.sqrt(spread_x * spread_y)
-    return np.where(spread > 0, both / np.where(spread > 0, spread, 1.0), 0.0)
+    divisor = np.where(spread > 0, spread, 1.0)
+    return np.where(spread > 0, both / divisor, 0.0)
 
 
 def _ranks(x: Floats, w: Floats) -> Floats:
@@ -160,7 +173,9 @@ def _ranks(x: Floats, w: Floats) -> Floats:
     mass = np.zeros((len(w), place.max() + 1))
     for row, drawn in zip(mass, w, strict=True):
         row += np.bincount(place, weights=drawn, minlength=len(row))
-    return (np.cumsum(mass, axis=1) - mass / 2)[:, place]
+    below_or_equal = np.cumsum(mass, axis=1)
+    ranks = below_or_equal - mass / 2
+    return ranks[:, place]
 
 
 def _average_precision(y: Floats, x: Floats, w: Floats) -> Floats:
@@ -169,9 +184,12 @@ def _average_precision(y: Floats, x: Floats, w: Floats) -> Floats:
     """
     order = np.argsort(-x, kind="stable")
     last = np.append(np.diff(x[order]) != 0, True)  # of each run of equal scores
-    drawn = np.cumsum(w[:, order], axis=1)[:, last]
-    true = np.cumsum((w * y)[:, order], axis=1)[:, last]
-    precision = np.where(drawn > 0, true / np.where(drawn > 0, drawn, 1.0), 0.0)
+    weight_above = np.cumsum(w[:, order], axis=1)
+    true_above = np.cumsum((w * y)[:, order], axis=1)
+    drawn = weight_above[:, last]
+    true = true_above[:, last]
+    divisor = np.where(drawn > 0, drawn, 1.0)
+    precision = np.where(drawn > 0, true / divisor, 0.0)
     gain = np.diff(true, axis=1, prepend=0.0)
     return np.where(
         true[:, -1] > 0,

@@ -29,9 +29,10 @@ def published_rows(key: str) -> list[PublishedRow]:
     name, colon, model = key.partition(":")
     if not colon or not model:
         raise InputError(f'published row "{key}": expected FILE.csv:MODEL', key=key)
-    files = [path for folder in folders() if (path := folder / name).is_file()]
+    places = [folder / name for folder in folders()]
+    files = [path for path in places if path.is_file()]
     if not files:
-        known = sorted({path.name for folder in folders() for path in folder.glob("*.csv")})
+        known = sorted(_file_names())
         raise InputError(
             f'published row "{key}": no file "{name}"{nearest(name, known)}; known: {", ".join(known)}',
             key=key,
@@ -42,7 +43,10 @@ def published_rows(key: str) -> list[PublishedRow]:
             if row["model"] == model:
                 rows.append(row)
     if not rows:
-        models = sorted({row["model"] for file in files for row in _table(file)})
+        names: set[str] = set()
+        for file in files:
+            names.update(row["model"] for row in _table(file))
+        models = sorted(names)
         raise InputError(
             f'published row "{key}": {name} has no model "{model}"{nearest(model, models)}', key=key
         )
@@ -51,7 +55,15 @@ def published_rows(key: str) -> list[PublishedRow]:
 
 def folders() -> list[Path]:
     """The folders of all installed packages that carry published numbers."""
-    return [registry.load(registry.PRESETS, name) for name in registry.names(registry.PRESETS)]
+    names = registry.names(registry.PRESETS)
+    return [registry.load(registry.PRESETS, name) for name in names]
+
+
+def _file_names() -> set[str]:
+    names = set()
+    for folder in folders():
+        names.update(path.name for path in folder.glob("*.csv"))
+    return names
 
 
 def summary(rows: list[PublishedRow]) -> list[str]:
@@ -63,15 +75,15 @@ def summary(rows: list[PublishedRow]) -> list[str]:
     """
     lines: dict[tuple[str, ...], list[PublishedRow]] = {}
     for row in rows:
-        lines.setdefault((row["paper"], row["table"], row["base_model"]), []).append(row)
+        place = (row["paper"], row["table"], row["base_model"])
+        lines.setdefault(place, []).append(row)
     said = []
     for place, printed in lines.items():
         metrics = {row["metric"] for row in printed}
-        texts = []
-        for part in (*place, *(metrics if len(metrics) == 1 else ())):
-            if part:
-                texts.append(part)
-        where = " · ".join(texts)
+        parts = [*place]
+        if len(metrics) == 1:
+            parts += metrics
+        where = " · ".join(part for part in parts if part)
         values = [f"{row['task']} {row['value']}" for row in printed]
         said.append(f"{where}: {', '.join(values)}")
     return said

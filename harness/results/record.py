@@ -49,7 +49,8 @@ class Score(BaseModel):
         "layers:STS-B".
         """
         pairs, at, _ = self.task.partition("@layer:")
-        return f"{self.source}:{f'layers:{pairs}' if at else self.task}"
+        name = f"layers:{pairs}" if at else self.task
+        return f"{self.source}:{name}"
 
 
 @dataclass(frozen=True)
@@ -74,12 +75,19 @@ def missing(error: Exception, *, was_read: bool) -> Missing:
     """The reason that an error gives for a task whose data was, or was not, read before it."""
     if isinstance(error, InputError):
         return Missing("unfit" if was_read else "data", str(error))
-    return Missing("failed", f"failed: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
+    first = str(error).partition("\n")[0]
+    return Missing("failed", f"failed: {type(error).__name__}: {first}")
 
 
 def is_amount(value: float) -> bool:
     """True if a number may be a cost: seconds, bytes, joules, a count."""
     return abs(value) < _LARGEST_COST
+
+
+def _is_of_this_version(tree: dict[str, Any]) -> bool:
+    if tree.get("schema_version", SCHEMA) != SCHEMA:
+        return False
+    return "spec" in tree or "identity" not in tree
 
 
 class Record(BaseModel):
@@ -147,9 +155,7 @@ class Record(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_schema(cls, tree: Any) -> Any:
-        if (isinstance(tree, dict) and tree.get("schema_version", SCHEMA) != SCHEMA) or (
-            isinstance(tree, dict) and "spec" not in tree and "identity" in tree
-        ):
+        if isinstance(tree, dict) and not _is_of_this_version(tree):
             raise InputError(
                 f"record {tree.get('id')}: written by another version of the harness",
                 key=f"record {tree.get('id')}",
@@ -175,7 +181,8 @@ class Record(BaseModel):
         check_numbers(text)
         record = cls.model_validate_json(text)
         content = text.rstrip("\n").replace(_DIGEST % record.digest, _DIGEST % "", 1)
-        if record.digest and hashlib.sha256(content.encode()).hexdigest() != record.digest:
+        digest = hashlib.sha256(content.encode()).hexdigest()
+        if record.digest and digest != record.digest:
             raise ValueError("its content is not as it was written")
         return record.model_copy(update={"digest": ""})
 
@@ -248,6 +255,7 @@ class Record(BaseModel):
     ) -> float | None:
         """The value of one score, or None where it was not computed."""
         for s in self.scores:
-            if (s.task, s.metric, s.aggregation, s.split) == (task, metric, aggregation, split):
+            place = (s.task, s.metric, s.aggregation, s.split)
+            if place == (task, metric, aggregation, split):
                 return s.value
         return None

@@ -88,7 +88,8 @@ class RunFolder:
             raise self._damage_error(first_fault(error)) from None
         except ValueError as error:
             raise self._damage_error(str(error)) from None
-        if record.id != self.path.name or record.spec.id != record.id:
+        own = record.spec.id
+        if record.id != self.path.name or own != record.id:
             raise self._damage_error(f"it is the record of run {record.spec.id}")
         return record
 
@@ -126,7 +127,8 @@ class RunFolder:
         """Remove what killed processes left, and folders in the place of files. The run's lock must
         be held.
         """
-        places = (self.path, *self.path.glob("checkpoint"), *self.path.glob("*/checkpoint"))
+        below = self.path.glob("*/checkpoint")
+        places = (self.path, *self.path.glob("checkpoint"), *below)
         for left in (
             left
             for place in places
@@ -207,13 +209,15 @@ class RunFolder:
             "text2",
         ]
         pairs = frame.loc[scored, columns].reset_index(drop=True)
-        outcomes = frame.loc[~scored, list(COLUMNS)].reset_index(drop=True)
+        outcomes = frame.loc[~scored, list(COLUMNS)]
+        outcomes = outcomes.reset_index(drop=True)
         for column in (
             "text1",
             "text2",
         ):  # several times faster than `astype`, and reports read thousands of runs
             pairs[column] = pairs[column].to_numpy("int64")
-        for column, kind in {"unit": "int64", "outcome": "float32", "target": "float32"}.items():
+        kinds = {"unit": "int64", "outcome": "float32", "target": "float32"}
+        for column, kind in kinds.items():
             outcomes[column] = outcomes[column].to_numpy(kind)
         return pairs.rename(
             columns={"example": "pair", "outcome": "score", "target": "gold"}
@@ -282,7 +286,8 @@ class RunFolder:
         for file in (self.record_file, self.curves_file, self.examples_file):
             if file.is_symlink() or not file.is_file():
                 continue
-            if file == self.record_file or sha256_of(file) == record.files.get(file.name):
+            is_record = file == self.record_file
+            if is_record or sha256_of(file) == record.files.get(file.name):
                 found.append(file)
         return found
 
@@ -292,7 +297,11 @@ class RunFolder:
         for file in sorted(self.model.rglob("*")):
             if file.is_file() and not is_card(file):
                 files.append(file)
-        return {f.relative_to(self.path).as_posix(): sha256_of(f) for f in files}
+        hashes = {}
+        for file in files:
+            name = file.relative_to(self.path).as_posix()
+            hashes[name] = sha256_of(file)
+        return hashes
 
     def result_hashes(self) -> dict[str, str]:
         """Name -> sha256 of the examples, details and curve, as far as they exist."""
@@ -320,7 +329,8 @@ class RunFolder:
             if name.startswith(MODEL):
                 weights[name] = digest
         files = {name: digest for name, digest in record.files.items() if name not in weights}
-        record = record.model_copy(update={"files": files, "removed": record.removed or weights})
+        light = {"files": files, "removed": record.removed or weights}
+        record = record.model_copy(update=light)
         self.write(record)  # before they are gone
         remove(self.model)
         return record
@@ -330,7 +340,10 @@ class RunFolder:
         if record is None:
             expected = {}
         else:
-            expected = {n: d for n, d in record.files.items() if n.startswith(MODEL)}
+            expected = {}
+            for name, digest in record.files.items():
+                if name.startswith(MODEL):
+                    expected[name] = digest
         return bool(expected) and not self.find_damage(expected)
 
     def is_damaged(self, record: Record) -> bool:
@@ -356,7 +369,8 @@ def join_examples(pairs: pd.DataFrame | None, outcomes: pd.DataFrame | None) -> 
     if not frames:
         return None
     columns = list(_no_examples().columns)
-    return pd.concat([_convert_types(frame[columns]) for frame in frames], ignore_index=True)
+    parts = [_convert_types(frame[columns]) for frame in frames]
+    return pd.concat(parts, ignore_index=True)
 
 
 def _no_examples() -> pd.DataFrame:
@@ -370,7 +384,8 @@ def _no_examples() -> pd.DataFrame:
 
 def _convert_types(frame: pd.DataFrame) -> pd.DataFrame:
     numbers = {"example": "int64", "outcome": "float64", "target": "float64"}
-    return frame.astype({**numbers, **dict.fromkeys(("unit", "text1", "text2"), "Int64")})
+    ids = dict.fromkeys(("unit", "text1", "text2"), "Int64")
+    return frame.astype({**numbers, **ids})
 
 
 def remove(path: Path) -> None:
@@ -381,6 +396,15 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def _is_of_version_0_1(workdir: Path) -> bool:
+    if any((workdir / name).exists() for name in ("precision.json", "live")):
+        return True
+    for name in ("fitted.json", "pairs.parquet"):
+        if any((workdir / "runs").glob(f"*/{name}")):
+            return True
+    return False
+
+
 def checked_workdir(path: str | Path, *, create: bool = True) -> Path:
     """The work directory, absolute, created if need be (not for a dry run).
 
@@ -389,10 +413,7 @@ def checked_workdir(path: str | Path, *, create: bool = True) -> Path:
             links that lead out of it.
     """
     workdir = Path(path).absolute()
-    if any((workdir / name).exists() for name in ("precision.json", "live")) or any(
-        next((workdir / "runs").glob(f"*/{name}"), None)
-        for name in ("fitted.json", "pairs.parquet")
-    ):
+    if _is_of_version_0_1(workdir):
         raise InputError(
             f"--workdir {path}: a work directory of version 0.1, which this version does not read",
             key="--workdir",
@@ -428,7 +449,8 @@ DESIGN = "--why-"
 
 def comparison_files(workdir: Path) -> dict[str, Path]:
     """Name -> file of all comparisons of a work directory."""
-    return {file.stem: file for file in sorted((workdir / "comparisons").glob("*.json"))}
+    files = sorted((workdir / "comparisons").glob("*.json"))
+    return {file.stem: file for file in files}
 
 
 def write_comparison_file(workdir: Path, comparison: ComparisonFile) -> None:

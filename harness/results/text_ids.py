@@ -25,7 +25,8 @@ def text_id(text: str) -> int:
 
     A text of punctuation alone is its own id.
     """
-    folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+    composed = unicodedata.normalize("NFC", text).casefold()
+    folded = unicodedata.normalize("NFC", composed)
     plain = folded.translate(_WORDS) or " ".join(folded.split())
     digest = hashlib.blake2b(plain.encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8], "little", signed=True)
@@ -51,7 +52,8 @@ _WORDS = _Words()
 def text_ids(texts: Sequence[str]) -> NDArray[np.int64]:
     """The `text_id` of each of n texts, (n,)."""
     known = {text: text_id(text) for text in dict.fromkeys(texts)}
-    return np.fromiter((known[text] for text in texts), dtype=np.int64, count=len(texts))
+    ids = (known[text] for text in texts)
+    return np.fromiter(ids, dtype=np.int64, count=len(texts))
 
 
 def pair_units(first: Sequence[str], second: Sequence[str]) -> NDArray[np.int64]:
@@ -70,10 +72,12 @@ def pair_units(first: Sequence[str], second: Sequence[str]) -> NDArray[np.int64]
         np.concatenate([left, right]), return_inverse=True
     )  # ids, from the least
     n = len(left)
-    edges = coo_array((np.ones(n), (place[:n], place[n:])), shape=(len(texts), len(texts)))
+    pairs = (place[:n], place[n:])
+    edges = coo_array((np.ones(n), pairs), shape=(len(texts), len(texts)))
     _, unit = connected_components(edges, directed=False)
     of_pairs = unit[place[:n]]
-    if n and np.bincount(of_pairs).max() > max(n / 10, 1):
+    most = max(n / 10, 1)
+    if n and np.bincount(of_pairs).max() > most:
         return left
     _, least = np.unique(unit, return_index=True)
     ids: NDArray[np.int64] = texts[least][of_pairs]

@@ -76,7 +76,7 @@ def _single_texts(given: Any, names: list[str], named: str | None) -> list[tuple
         if name not in names:
             raise _no_column(name, names, "text")
     columns = [_texts_of(given, name) or [] for name in chosen]
-    items = []
+    items: list[tuple[str, ...]] = []
     for row in zip(*columns, strict=True):
         items.extend((text,) for text in row)
     return items

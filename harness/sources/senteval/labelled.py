@@ -438,19 +438,15 @@ def numbered_lines(
     if not file.exists():
         raise _no_such_file(file)
     with open_stream(file, False) as stream:
-        raw = enumerate(byte_lines(file, stream), 1)
         lines = []
-        for number, line in raw:
-            lines.append(
-                (number, without_end(file, number, decode_line(file, number, line, encoding)))
-            )
-    numbered = []
-    for number, line in lines:
-        if blank or line.strip():
-            numbered.append((number, line))
-    if not numbered:
+        for number, raw in enumerate(byte_lines(file, stream), 1):
+            decoded = decode_line(file, number, raw, encoding)
+            line = without_end(file, number, decoded)
+            if blank or line.strip():
+                lines.append((number, line))
+    if not lines:
         raise InputError("is empty", file=file)
-    return numbered
+    return lines
 
 
 def line_error(file: Path, number: int, expected: str) -> InputError:
