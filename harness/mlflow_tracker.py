@@ -153,7 +153,7 @@ class Mlflow:
         known = self.sent.get((record.id, record.row))
         if known is None:
             return False
-        return known.data.tags.get(CONTENT) == _content(record)
+        return bool(known.data.tags.get(CONTENT) == _content(record))
 
     def _send(self, record: Record, row: str) -> None:
         key = record.id, record.row

@@ -53,7 +53,8 @@ def _open(workdir: Path, name: str, uri: str) -> Backend:
     """The tracker of that URI: a plugin by its scheme, else MLflow."""
     scheme = uri.partition(":")[0].lower()
     if scheme in registry.names(registry.TRACKERS):
-        backend: Backend = registry.load(registry.TRACKERS, scheme)(workdir, name, uri)
+        make = registry.load(registry.TRACKERS, scheme)
+        backend: Backend = make(workdir, name, uri)
         return backend
     return Mlflow(workdir, name, uri)
 
@@ -144,7 +145,9 @@ def sync(workdir: Path, uri: str | None = None) -> int:
         with own_settings():
             for comparison, records in comparisons.items():
                 backend = _open(workdir, comparison, target)
-                count += sum(bool(backend.send(record)) for record in records)
+                for record in records:
+                    if backend.send(record):
+                        count += 1
                 backend.end_rows()
     except ENDS as error:
         local = target.startswith(SQLITE)
@@ -163,7 +166,9 @@ def _comparisons(workdir: Path) -> Iterator[tuple[str, list[Record]]]:
     run for it.
     """
     every = read_records(workdir)
-    for name in sorted({record.comparison for record in every} | set(comparison_files(workdir))):
+    names = {record.comparison for record in every}
+    names.update(comparison_files(workdir))
+    for name in sorted(names):
         listed = read_records(workdir, name)
         known = {record.id for record in listed}
         yield (
@@ -176,7 +181,8 @@ def _comparisons(workdir: Path) -> Iterator[tuple[str, list[Record]]]:
 def _cause(error: BaseException) -> str:
     """The root cause of an error in at most 200 characters, without credentials."""
     cause = root_cause(error)
-    text = redacted(" ".join(str(cause).split())) or type(cause).__name__
+    words = " ".join(str(cause).split())
+    text = redacted(words) or type(cause).__name__
     if len(text) <= 200:
         return text
     return f"{text[:200]}..."

@@ -27,7 +27,8 @@ class Trackio:
         self.workdir = workdir
         self.project = uri.partition("://")[2] or name
         try:
-            self.sent = {run.name: run for run in trackio.Api().runs(self.project)}
+            runs = trackio.Api().runs(self.project)
+            self.sent = {run.name: run for run in runs}
         except ValueError:  # no such project yet
             self.sent = {}
 
@@ -36,7 +37,8 @@ class Trackio:
         import trackio
 
         seed = seed_text(record.random_seed)
-        name = f"{record.row} seed {seed} {record.id[:8]}"
+        begin = record.id[:8]
+        name = f"{record.row} seed {seed} {begin}"
         about = {
             **row_params(record),
             "seed": seed,
@@ -44,11 +46,13 @@ class Trackio:
             "ended": record.finished,
         }
         if name in self.sent:
-            if (self.sent[name].config or {}).get("ended") == record.finished:
+            sent = self.sent[name].config or {}
+            if sent.get("ended") == record.finished:
                 return False
             self.sent[name].delete()
         by_step: dict[int, dict[str, float]] = {}
-        for (metric, step), value in curve_points(RunFolder(self.workdir, record.id)).items():
+        points = curve_points(RunFolder(self.workdir, record.id))
+        for (metric, step), value in points.items():
             by_step.setdefault(step, {})[metric] = value
         with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
             run: Any = trackio.init(

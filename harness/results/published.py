@@ -60,7 +60,7 @@ def folders() -> list[Path]:
 
 
 def _file_names() -> set[str]:
-    names = set()
+    names: set[str] = set()
     for folder in folders():
         names.update(path.name for path in folder.glob("*.csv"))
     return names
@@ -75,8 +75,8 @@ def summary(rows: list[PublishedRow]) -> list[str]:
     """
     lines: dict[tuple[str, ...], list[PublishedRow]] = {}
     for row in rows:
-        place = (row["paper"], row["table"], row["base_model"])
-        lines.setdefault(place, []).append(row)
+        key = (row["paper"], row["table"], row["base_model"])
+        lines.setdefault(key, []).append(row)
     said = []
     for place, printed in lines.items():
         metrics = {row["metric"] for row in printed}

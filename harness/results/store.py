@@ -338,12 +338,11 @@ class RunFolder:
     def has_weights(self, record: Record | None) -> bool:
         """Are the saved weights complete, and exactly those that the record names?"""
         if record is None:
-            expected = {}
-        else:
-            expected = {}
-            for name, digest in record.files.items():
-                if name.startswith(MODEL):
-                    expected[name] = digest
+            return False
+        expected = {}
+        for name, digest in record.files.items():
+            if name.startswith(MODEL):
+                expected[name] = digest
         return bool(expected) and not self.find_damage(expected)
 
     def is_damaged(self, record: Record) -> bool:
@@ -399,10 +398,9 @@ def remove(path: Path) -> None:
 def _is_of_version_0_1(workdir: Path) -> bool:
     if any((workdir / name).exists() for name in ("precision.json", "live")):
         return True
-    for name in ("fitted.json", "pairs.parquet"):
-        if any((workdir / "runs").glob(f"*/{name}")):
-            return True
-    return False
+    runs = workdir / "runs"
+    left = [*runs.glob("*/fitted.json"), *runs.glob("*/pairs.parquet")]
+    return bool(left)
 
 
 def checked_workdir(path: str | Path, *, create: bool = True) -> Path:

@@ -55,10 +55,12 @@ class OtherRows:
         """Lines: how many rows of each source, and which are left out, by reason."""
         for source in dict.fromkeys(row.source for row in self.rows):
             runs = [len(row.runs) for row in self.rows if row.source == source]
-            yield f"compared with {len(runs)} rows of {source} ({sum(runs)} runs)"
+            total = sum(runs)
+            yield f"compared with {len(runs)} rows of {source} ({total} runs)"
         reasons: dict[str, list[str]] = {}
         for row in self.left_out:
-            reasons.setdefault(f"left out, of {row.source}: {row.why}", []).append(row.row)
+            reason = f"left out, of {row.source}: {row.why}"
+            reasons.setdefault(reason, []).append(row.row)
         for reason, labels in reasons.items():
             yield f"{reason}: {join_some(labels)}"
 
@@ -66,9 +68,15 @@ class OtherRows:
         """Return their runs for the comparison's file; in a file with blocks they belong to each."""
         listed = []
         for row in self.rows:
-            here = {"row": row.label, "source": row.source, "tasks": tuple(row.tasks)}
+            here = {
+                "row": row.label,
+                "source": row.source,
+                "tasks": tuple(row.tasks),
+                "blocks": blocks,
+                "analysis": 0,
+            }
             for _, run in row.runs:
-                listed.append(run.model_copy(update={**here, "blocks": blocks, "analysis": 0}))
+                listed.append(run.model_copy(update=here))
         return listed
 
     def records(self, comparison: str) -> list[Record]:
@@ -84,17 +92,21 @@ class OtherRows:
     def limit_to_protocols(self, own: Sequence[Record]) -> None:
         """Leave out the tasks that the comparison's own runs were scored on under another protocol."""
         protocols: dict[tuple[str, ...], set[str]] = {}
-        for score in (score for record in own for score in record.scores):
-            protocols.setdefault(_key(score), set()).add(score.comparable)
+        for record in own:
+            for score in record.scores:
+                protocols.setdefault(_key(score), set()).add(score.comparable)
         for row in self.rows:
-            scores = (score for record, _ in row.runs for score in record.scores)
             unlike = set()
-            for s in scores:
-                if s.comparable not in protocols.get(_key(s), {s.comparable}):
-                    unlike.add(s.task_key)
-            if lost := [task for task in row.tasks if task in unlike]:
+            for record, _ in row.runs:
+                for score in record.scores:
+                    same = protocols.get(_key(score), {score.comparable})
+                    if score.comparable not in same:
+                        unlike.add(score.task_key)
+            lost = [task for task in row.tasks if task in unlike]
+            if lost:
                 why = f"scored under another protocol: {', '.join(lost)}"
-                self.left_out.append(RowNotCompared(source=row.source, row=row.label, why=why))
+                omitted = RowNotCompared(source=row.source, row=row.label, why=why)
+                self.left_out.append(omitted)
             row.tasks = [task for task in row.tasks if task not in unlike]
         self.rows = [row for row in self.rows if row.tasks]
 
@@ -119,16 +131,20 @@ def find_other_rows(plan: Plan, sources: Mapping[str, Path], workdir: Path | Non
     for name, place in sources.items():
         with open_workdir(place) as other:
             for comparison, label, runs in _rows(other):
-                tasks, why = _comparable_tasks(plan, [record for record, _ in runs])
+                records = [record for record, _ in runs]
+                tasks, why = _comparable_tasks(plan, records)
                 try:
                     if workdir is not None and not why:
-                        for folder in (RunFolder(other, record.id) for record, _ in runs):
-                            if (whole := folder.read()) is not None:  # with its scores on all tasks
+                        for record in records:
+                            folder = RunFolder(other, record.id)
+                            whole = folder.read()  # with its scores on all tasks
+                            if whole is not None:
                                 copy_run(whole, folder, workdir)
                 except InputError as error:
                     why = str(error)
                 if why:
-                    found.left_out.append(RowNotCompared(source=name, row=label, why=why))
+                    omitted = RowNotCompared(source=name, row=label, why=why)
+                    found.left_out.append(omitted)
                     continue
                 if f"{label} ({name})" not in labels:
                     shown = f"{label} ({name})"
@@ -151,7 +167,8 @@ def _rows(other: Path) -> Iterator[tuple[str, str, list[Run]]]:
         runs = listed.runs_by_row if listed is not None else {}
         rows: dict[str, list[Run]] = {}
         for record in read_records(other, name):
-            rows.setdefault(record.row, []).append((record, runs[record.id, record.row]))
+            run = runs[record.id, record.row]
+            rows.setdefault(record.row, []).append((record, run))
         for label, members in rows.items():
             if not seen >= {record.id for record, _ in members}:
                 yield name, label, members
@@ -163,7 +180,9 @@ def _comparable_tasks(plan: Plan, records: Sequence[Record]) -> tuple[list[str],
     not.
     """
     finished = [record for record in records if record.status == "finished"]
-    tasks = {task_key(task): scoring_version(task, task_code(task)) for task in plan.tasks}
+    tasks = {}
+    for task in plan.tasks:
+        tasks[task_key(task)] = scoring_version(task, task_code(task))
     for record in finished:
         if reason := _find_difference(plan, record):
             return [], reason
@@ -182,19 +201,23 @@ def _find_difference(plan: Plan, record: Record) -> str:
     """Why a run is not comparable with those of a plan; empty where it is."""
     spec = record.spec
     jobs = [job for job in plan.jobs if not job.spec.missing]
-    if same := [job.row for job in jobs if job.id == record.id]:
+    same = [job.row for job in jobs if job.id == record.id]
+    if same:
         return f'the same run as your row "{same[0]}"'
     if record.rehearsal:
         return "of a rehearsal"
     base_models = {job.spec.model: job.spec.base_model for job in jobs}
     if spec.model not in base_models:
-        return f"another base model ({spec.base_model}; yours: {', '.join(base_models.values())})"
+        yours = ", ".join(base_models.values())
+        return f"another base model ({spec.base_model}; yours: {yours})"
     if difference := _find_difference_of_training(jobs, record):
         return difference
-    if spec.dev and plan.dev is not None and spec.dev["sha256"] != plan.dev.sha256:
+    dev = plan.dev
+    if spec.dev and dev is not None and spec.dev["sha256"] != dev.sha256:
         return f"its weights were selected on another set ({spec.dev['task']})"
     try:
-        current = method_version(registry.load(registry.METHODS, spec.method)), NUMERICS
+        method = registry.load(registry.METHODS, spec.method)
+        current = method_version(method), NUMERICS
     except InputError:  # a method that is not installed here
         return ""
     if (spec.version, spec.numerics) == current:
@@ -208,13 +231,17 @@ def _find_difference_of_training(jobs: Sequence[Job], record: Record) -> str:
         # A kind that no row here learns from is in the table of differences.
         own = set()
         for job in jobs:
-            if job.spec.corpus and job.spec.corpus["kind"] == text["kind"]:
-                own.add(job.spec.corpus["sha256"])
+            corpus = job.spec.corpus
+            if corpus and corpus["kind"] == text["kind"]:
+                own.add(corpus["sha256"])
         if own and text["sha256"] not in own:
-            return f"trained on other text ({text['uri']}, {text.get('count', 0):,} {text['kind']})"
+            size = f"{text.get('count', 0):,} {text['kind']}"
+            return f"trained on other text ({text['uri']}, {size})"
     steps = record.training.get("planned_steps") or record.spec.max_steps
-    bounds = {bound for job in jobs if (bound := job.steps or job.spec.max_steps)}
+    planned = [job.steps or job.spec.max_steps for job in jobs]
+    bounds = {bound for bound in planned if bound}
     if steps and bounds and steps not in bounds:
-        yours = ", ".join(f"{bound:,}" for bound in sorted(bounds))
+        texts = [f"{bound:,}" for bound in sorted(bounds)]
+        yours = ", ".join(texts)
         return f"another budget: {steps:,} training steps (yours: {yours})"
     return ""

@@ -111,17 +111,22 @@ class Factor:
 
     def describe(self) -> str:
         """Return its settings in one line: "pooling (mean, not cls)"."""
-        stated = [
-            f"{first}, not {second}" if key == self.name else f"{key} {first}, not {second}"
-            for key, first, second in self.changes
-        ]
-        some = "; ".join(stated[:3]) + ("; ..." if len(stated) > 3 else "")
+        stated = []
+        for key, first, second in self.changes:
+            change = f"{first}, not {second}"
+            stated.append(change if key == self.name else f"{key} {change}")
+        some = "; ".join(stated[:3])
+        if len(stated) > 3:
+            some += "; ..."
         return f"{self.name} ({some})"
 
 
 def group_of(key: str) -> str:
     """Return the group of a setting; itself in words where it has none."""
-    return next((name for name, keys in GROUPS.items() if key in keys), key.replace("_", " "))
+    for name, keys in GROUPS.items():
+        if key in keys:
+            return name
+    return key.replace("_", " ")
 
 
 def find_factors(a: Row, b: Row, *, same_steps: bool = False) -> list[Factor]:
@@ -130,23 +135,29 @@ def find_factors(a: Row, b: Row, *, same_steps: bool = False) -> list[Factor]:
     Args:
         same_steps: both have as many training steps, whatever their epochs.
     """
-    first, second = (set(row.method.Config.model_fields) for row in (a, b))
+    first = set(a.method.Config.model_fields)
+    second = set(b.method.Config.model_fields)
     changes: dict[str, list[tuple[str, str, str]]] = {}
     if a.method is not b.method:  # with the options that one of the methods has alone
-        changes[METHOD] = [(METHOD, a.method.name, b.method.name)]
+        names = (a.method.name, b.method.name)
+        changes[METHOD] = [(METHOD, *names)]
     if a.base_model != b.base_model:
         changes[BASE_MODEL] = [(BASE_MODEL, a.base_model, b.base_model)]
     if a.corpus != b.corpus:
         changes[TEXT] = [(TEXT, _text(a), _text(b))]
     for key in sorted(first & second):
-        one, other = _value(a, key), _value(b, key)
+        one = _value(a, key)
+        other = _value(b, key)
         if one != other:
             words = (key.replace("_", " "), _words(one), _words(other))
             changes.setdefault(group_of(key), []).append(words)
     if same_steps:
         changes.pop(STEPS, None)
-    names = sorted(changes, key=lambda name: (name not in MARKED, _place(name), name))
-    return [Factor(name, frozenset({name}), tuple(sorted(changes[name]))) for name in names]
+    factors = []
+    for name in sorted(changes, key=lambda name: (name not in MARKED, _place(name), name)):
+        of_group = tuple(sorted(changes[name]))
+        factors.append(Factor(name, frozenset({name}), of_group))
+    return factors
 
 
 def _place(name: str) -> int:
@@ -154,20 +165,25 @@ def _place(name: str) -> int:
 
 
 def _value(row: Row, key: str) -> Any:
-    return json.loads(json.dumps(getattr(row.config, key, None), default=str))
+    value = getattr(row.config, key, None)
+    return json.loads(json.dumps(value, default=str))
 
 
 def _text(row: Row) -> str:
     if row.corpus is None:
         return "none"
-    limit = "" if row.corpus.limit is None else f", first {row.corpus.limit:,}"
-    return f"{row.corpus.uri}{limit}"
+    limit = row.corpus.limit
+    if limit is None:
+        return row.corpus.uri
+    return f"{row.corpus.uri}, first {limit:,}"
 
 
 def _words(value: Any) -> str:
     if value is None:
         return "none"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value)
 
 
 def choose_factors(
@@ -185,7 +201,9 @@ def choose_factors(
     """
     factors = list(found)
     for text in join:
-        names = [_check_name(name.strip(), found, "--join") for name in text.split("+")]
+        names = []
+        for name in text.split("+"):
+            names.append(_check_name(name.strip(), found, "--join"))
         together = [factor for factor in factors if factor.parts & set(names)]
         factors = [factor for factor in factors if factor not in together]
         factors.insert(0, _join(together))
@@ -232,13 +250,15 @@ def join_impossible(
     """
     lost = [frozenset(subset) for subset in impossible]
     groups = [frozenset({number}) for number in range(len(factors))]
-    while len(groups) > 1 and any(_is_reached(subset, groups) for subset in lost):
+    while _is_any_reached(lost, groups):
         one, other = min(
             combinations(groups, 2), key=lambda pair: _count_reached(lost, groups, *pair)
         )
         groups = _merge(groups, one, other)
     groups.sort(key=min)
-    joined = [_join([factors[number] for number in sorted(group)]) for group in groups]
+    joined = []
+    for group in groups:
+        joined.append(_join([factors[number] for number in sorted(group)]))
     return joined, [
         factor.name for factor, group in zip(joined, groups, strict=True) if len(group) > 1
     ]
@@ -247,7 +267,8 @@ def join_impossible(
 def _merge(
     groups: Sequence[frozenset[int]], one: frozenset[int], other: frozenset[int]
 ) -> list[frozenset[int]]:
-    return [group for group in groups if group not in (one, other)] + [one | other]
+    others = [group for group in groups if group not in (one, other)]
+    return [*others, one | other]
 
 
 def _count_reached(
@@ -264,7 +285,17 @@ def _count_reached(
 def _is_reached(subset: frozenset[int], groups: Sequence[frozenset[int]]) -> bool:
     """True if the subset is a union of groups, other than none and all of them."""
     inside = [group for group in groups if group <= subset]
-    return sum(map(len, inside)) == len(subset) and 0 < len(inside) < len(groups)
+    covered = sum(map(len, inside)) == len(subset)
+    return covered and 0 < len(inside) < len(groups)
+
+
+def _is_any_reached(
+    subsets: Sequence[frozenset[int]],
+    groups: Sequence[frozenset[int]],
+) -> bool:
+    if len(groups) < 2:
+        return False
+    return any(_is_reached(subset, groups) for subset in subsets)
 
 
 def make_between(a: Row, b: Row, factors: Sequence[Factor], taken: frozenset[int]) -> Row:
@@ -277,14 +308,24 @@ def make_between(a: Row, b: Row, factors: Sequence[Factor], taken: frozenset[int
         return b
     if len(taken) == len(factors):
         return a
-    from_a = frozenset().union(*(factors[number].parts for number in taken))
+    of_a = [factors[number] for number in sorted(taken)]
+    from_a = frozenset().union(*(factor.parts for factor in of_a))
     method = (a if METHOD in from_a else b).method
     base_model = (a if BASE_MODEL in from_a else b).base_model
     text = (a if TEXT in from_a else b).corpus
-    names = ", ".join(factors[number].name for number in sorted(taken))
+    names = ", ".join(factor.name for factor in of_a)
     label = f"{b.label} with {names} of {a.label}"
-    config = method.configure(_mix_values(a, b, from_a), base_model=base_model, where=label)
-    row = Row(label, method, base_model, config, text, b.seeds, b.max_steps)
+    values = _mix_values(a, b, from_a)
+    config = method.configure(values, base_model=base_model, where=label)
+    row = Row(
+        label=label,
+        method=method,
+        base_model=base_model,
+        config=config,
+        corpus=text,
+        seeds=b.seeds,
+        max_steps=b.max_steps,
+    )
     _check_text(row)
     return row
 
@@ -308,8 +349,12 @@ def _check_text(row: Row) -> None:
     kind = row.instance.text
     had = "none" if row.corpus is None else row.corpus.kind
     if had != kind:
-        raise InputError(f"{row.label}: learns from {kind}, not from {had}", key=row.label)
-    row.instance.check(None if row.corpus is None else load_text(row.corpus))
+        message = f"{row.label}: learns from {kind}, not from {had}"
+        raise InputError(message, key=row.label)
+    if row.corpus is None:
+        row.instance.check(None)
+    else:
+        row.instance.check(load_text(row.corpus))
 
 
 @dataclass(frozen=True)
@@ -389,7 +434,7 @@ def _as_entry(row: Row, experiment: Experiment) -> Entry:
     # TOML has no null; options that are not given are None by default.
     config = row.config.model_dump(mode="json", exclude_none=True)
     if experiment.budget.kind:  # a file may not say both
-        config = {k: v for k, v in config.items() if k not in ("epochs", "max_steps")}
+        config = {key: value for key, value in config.items() if key not in GROUPS[STEPS]}
     return Entry(
         method=row.method.name,
         name=row.label,
@@ -401,8 +446,10 @@ def _as_entry(row: Row, experiment: Experiment) -> Entry:
 def design_name(name: str, a: str, b: str, rows: Mapping[frozenset[int], Row]) -> str:
     """Return the name of a design's comparison: equal for equal rows, whatever their seeds."""
     labels = [row.label for row in rows.values()]
-    digest = hashlib.sha256(json.dumps([a, b, labels]).encode()).hexdigest()[:6]
-    plain = re.sub(r"[^A-Za-z0-9]+", "-", f"{a}-{b}")[:30].strip("-").lower()
+    content = json.dumps([a, b, labels])
+    digest = hashlib.sha256(content.encode()).hexdigest()[:6]
+    plain = re.sub(r"[^A-Za-z0-9]+", "-", f"{a}-{b}")
+    plain = plain[:30].strip("-").lower()
     return f"{name}{DESIGN}{plain}-{digest}"
 
 
@@ -413,4 +460,5 @@ def rows_before_budget(plan: Plan, where: str) -> list[Row]:
     rows, _ = apply_schedule(
         resolve_rows(plan.experiment, where, tolerant=True), plan.experiment.dev
     )
-    return [*rows, *(row for row in plan.rows if row.added)]
+    added = [row for row in plan.rows if row.added]
+    return [*rows, *added]

@@ -27,11 +27,13 @@ def describe_code_changes(plan: Plan, workdir: Path) -> list[str]:
     runs: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for job in due:
         for what, change, since in _changes_of(job, workdir, earlier):
-            runs.setdefault((what, change), []).append((since, job.id))
+            what_changed = (what, change)
+            runs.setdefault(what_changed, []).append((since, job.id))
     lines = []
     for (what, change), found in runs.items():
         count = len({run for _, run in found})
-        since = max(since for since, _ in found)[:16].replace("T", " ")
+        last = max(since for since, _ in found)
+        since = last[:16].replace("T", " ")
         if count == 1:
             noun = "1 run is"
         else:
@@ -53,7 +55,8 @@ def _nearest(spec: RunSpec, records: Sequence[Record]) -> Record:
     """Return the record with the fewest other files, and the newest of several."""
 
     def others(record: Record) -> int:
-        return len(record.spec.code.items() ^ spec.code.items())
+        different = record.spec.code.items() ^ spec.code.items()
+        return len(different)
 
     newest = sorted(records, key=lambda record: record.finished, reverse=True)
     return min(newest, key=others)
@@ -88,6 +91,9 @@ def _changes_of(
             known = own.evaluation.get(key)
         else:
             known = None
-        if own is not None and known is not None and known != scoring_version(find_task(key), code):
-            before = Code(known.partition(".")[2], own.task_code.get(key, {}))
+        if own is None or known is None:
+            continue
+        if known != scoring_version(find_task(key), code):
+            _, _, digest = known.partition(".")
+            before = Code(digest, own.task_code.get(key, {}))
             yield f'task "{key}"', describe_change(before, code), own.finished

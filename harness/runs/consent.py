@@ -70,11 +70,14 @@ def foreign_code(experiment: _Experiment) -> Iterator[tuple[str, str]]:
     for entry in experiment.methods:
         key = f'row "{entry.label}"'
         if entry.method == registry.COMMAND:
-            yield key, f"runs the command {entry.config.get('run', '')!r:.120}"
+            command = entry.config.get("run", "")
+            yield key, f"runs the command {command!r:.120}"
         elif entry.method.startswith(registry.LOSS):
-            yield key, f'imports "{entry.method.removeprefix(registry.LOSS)}"'
+            path = entry.method.removeprefix(registry.LOSS)
+            yield key, f'imports "{path}"'
         else:
-            yield from ((key, what) for what in _in_values(entry.config))
+            for what in _in_values(entry.config):
+                yield key, what
     executor = experiment.executor
     if executor.name not in _HERE or executor.address or executor.slurm:
         yield "executor", f'sends jobs to "{executor.name}"'

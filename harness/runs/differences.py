@@ -73,11 +73,14 @@ def recorded_settings(
     else:
         trained = {"steps": steps, "seen": None if seen is None else round(seen)}
     given = {"rate_from": rate_from, "precision": training.get("precision")}
-    if evaluations := len({line["step"] for line in log if line.get("kind") == "dev"}):
+    scored = {line["step"] for line in log if line.get("kind") == "dev"}
+    if scored:
+        evaluations = len(scored)
         given["evaluations"] = evaluations
     if planned not in (None, steps):
         given["steps"] = f"{steps:,} of {planned:,}"
-    return _settings(record.spec, trained, **given, device=record.environment.get("device_name"))
+    given["device"] = record.environment.get("device_name")
+    return _settings(record.spec, trained, **given)
 
 
 def _settings(spec: RunSpec, trained: Mapping[str, Any], **given: Any) -> Settings:
@@ -101,29 +104,35 @@ def _settings(spec: RunSpec, trained: Mapping[str, Any], **given: Any) -> Settin
         if kind == MTEB_MODEL:
             settings["prompts"] = "of its makers"
     if text is not None:
-        settings["text"] = (
-            f"{text.get('name') or text['uri']}: {text.get('count', 0):,} {text.get('kind', 'entries')}"
-        )
+        name = text.get("name") or text["uri"]
+        kind = text.get("kind", "entries")
+        settings["text"] = f"{name}: {text.get('count', 0):,} {kind}"
         if text.get("written_by"):
             settings["text"] += f", written by {text['written_by']}"
     if text is not None:
         own = spec.method == COMMAND
         settings["loop"] = "own loop: selection, batches and budget unknown" if own else "shared"
     if trained and dev is not None:
-        settings["dev"] = f"{dev['task']} ({dev['source']})" + (
-            f", {dev['pairs']} pairs" if "pairs" in dev else ""
-        )
-        if every := config.get(
-            "eval_every"
-        ):  # the untrained weights and the last step are evaluated too
-            settings["evaluations"] = len(range(0, trained["steps"], every)) + 1
-    return {key: value for key, value in (settings | given).items() if value is not None}
+        settings["dev"] = f"{dev['task']} ({dev['source']})"
+        if "pairs" in dev:
+            settings["dev"] += f", {dev['pairs']} pairs"
+        every = config.get("eval_every")
+        if every:
+            # the untrained weights and the last step are evaluated too
+            between = range(0, trained["steps"], every)
+            settings["evaluations"] = len(between) + 1
+    found = settings | given
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def _kind_of_vectors(config: Mapping[str, Any]) -> str:
     """Return what kind of outside model a row has; empty for rows of weights."""
     models = config.get("model_by_seed") or [config.get("model")]
-    return next((kind for name in models if (kind := kind_of_model(str(name)))), "")
+    for name in models:
+        kind = kind_of_model(str(name))
+        if kind:
+            return kind
+    return ""
 
 
 def rate_origin(plan: Plan, row: Row, tuned: Tuning | None = None) -> str | None:
@@ -133,7 +142,8 @@ def rate_origin(plan: Plan, row: Row, tuned: Tuning | None = None) -> str | None
     Args:
         tuned: what `--tune` found.
     """
-    entry = next((entry for entry in plan.experiment.methods if entry.label == row.label), None)
+    entries = [entry for entry in plan.experiment.methods if entry.label == row.label]
+    entry = entries[0] if entries else None
     if entry is None or row.fault or not hasattr(row.config, "learning_rate"):
         return None
     for search in tuned.rows if tuned is not None else ():
@@ -152,7 +162,8 @@ def rate_origin(plan: Plan, row: Row, tuned: Tuning | None = None) -> str | None
     if recipe is None or "learning_rate" not in recipe.values:
         return "default of the method"
     # without the file in brackets
-    return re.sub(r" \([^()]*\)$", "", recipe.source) or f"preset {preset}"
+    source = re.sub(r" \([^()]*\)$", "", recipe.source)
+    return source or f"preset {preset}"
 
 
 @dataclass(frozen=True)
@@ -190,20 +201,22 @@ def find_differences(rows: Mapping[tuple[str, str], Sequence[Settings]]) -> Diff
         every.extend(runs)
     columns = []
     for column in COLUMNS:
-        if len({str(run[column.key]) for run in every if column.key in run}) > 1:
+        texts_found = {str(run[column.key]) for run in every if column.key in run}
+        if len(texts_found) > 1:
             columns.append(column)
     groups = {}
-    for c in columns:
-        groups[c.key] = [_runs_on(base, rows) for _, base in rows]
+    for column in columns:
+        groups[column.key] = [_runs_on(base, rows) for _, base in rows]
     groups["base_model"] = [every]
     marked = []
-    for c in columns:
-        if c.why and any(_differ_much(c.key, runs) for runs in groups[c.key]):
-            marked.append(c)
+    for column in columns:
+        if column.why and any(_differ_much(column.key, runs) for runs in groups[column.key]):
+            marked.append(column)
     columns.sort(key=lambda column: column not in marked)
     texts = {}
     for column in columns:
-        texts[column.key] = tuple(_text(column.key, runs) for runs in rows.values())
+        of_rows = [_text(column.key, runs) for runs in rows.values()]
+        texts[column.key] = tuple(of_rows)
     return Differences(tuple(rows), tuple(columns), texts, tuple(marked))
 
 
@@ -222,7 +235,8 @@ def _differ_much(key: str, runs: Sequence[Settings]) -> bool:
     """
     values = [run[key] for run in runs if key in run]
     if key == "seen" and values:
-        return bool(max(values) - min(values) > max(run.get("batch_size", 0) for run in runs))
+        largest_batch = max(run.get("batch_size", 0) for run in runs)
+        return bool(max(values) - min(values) > largest_batch)
     if key == "rate_from":
         kinds = ("searched", "default", "given", "ours", "for rehearsals")
         values = [
@@ -233,7 +247,8 @@ def _differ_much(key: str, runs: Sequence[Settings]) -> bool:
 
 def _text(key: str, runs: Sequence[Settings]) -> str:
     """The setting of a row in words: one text where its runs agree."""
-    texts = list(dict.fromkeys(_words(run[key]) for run in runs if key in run))
+    words = [_words(run[key]) for run in runs if key in run]
+    texts = list(dict.fromkeys(words))
     if len(texts) < 4:
         return " / ".join(texts)
     return f"{texts[0]} / ... / {texts[-1]}"
@@ -241,7 +256,8 @@ def _text(key: str, runs: Sequence[Settings]) -> str:
 
 def _words(value: Any) -> str:
     if isinstance(value, dict):  # prompts by kind of task
-        return ", ".join(f'{key} "{text}"' for key, text in value.items())
+        parts = [f'{key} "{text}"' for key, text in value.items()]
+        return ", ".join(parts)
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, int) and not isinstance(value, bool):

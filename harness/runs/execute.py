@@ -65,7 +65,8 @@ def find_finished(job: Job, workdir: Path) -> Record | None:
     record = folder.read_if_sound()
     if record is None or record.status in ("trained", "failed"):
         return None
-    if record.status == "pruned" and (job.trial is None or record.comparison != job.comparison):
+    is_foreign = job.trial is None or record.comparison != job.comparison
+    if record.status == "pruned" and is_foreign:
         return None
     if record.status != "finished":
         return record
@@ -86,7 +87,8 @@ def find_due(record: Record | None, job: Job) -> list[Task]:
     for task in tasks:
         key = task_key(task)
         why = record.missing.get(task.name)
-        scored = record.evaluation.get(key) == scoring_version(task, task_code_of(key))
+        version = scoring_version(task, task_code_of(key))
+        scored = record.evaluation.get(key) == version
         again = (
             why is not None and why.kind != "unfit" and is_readable(key, job.spec.most_sentences)
         )
@@ -343,7 +345,8 @@ class Execution:
 
     def _ask_stop(self) -> bool:
         """True if a stop is requested."""
-        self.must_stop = self.must_stop or (self.stop is not None and self.stop())
+        if self.stop is not None and not self.must_stop:
+            self.must_stop = self.stop()
         return self.must_stop
 
     def _remove_unneeded(self, record: Record, outcome: _Outcome) -> Record:
@@ -389,10 +392,10 @@ class Execution:
         """
         if earlier is not None and self.spec.trained:
             method = type(method).load(self.folder.model)
-            training = {key: value for key, value in earlier.training.items() if key != "notes"}
-            method.fit_report = FitReport(
-                training, {k: v for k, v in earlier.cost.items() if k.startswith(_FIT)}
-            )
+            training = dict(earlier.training)
+            training.pop("notes", None)
+            costs = {key: value for key, value in earlier.cost.items() if key.startswith(_FIT)}
+            method.fit_report = FitReport(training, costs)
             return method, earlier
         before = self.folder.read_if_sound()
         remove(self.folder.model)
@@ -409,7 +412,8 @@ class Execution:
         )
         settle(self.folder.model)
         weights = self.folder.weight_hashes()
-        if before is not None and before.status == "finished" and before.removed == weights:
+        was_finished = before is not None and before.status == "finished"
+        if before is not None and was_finished and before.removed == weights:
             # Its scores hold.
             trained = before.model_copy(update={"files": {**before.files, **weights}})
         else:
@@ -513,7 +517,8 @@ class Execution:
             )
 
         readable, unread = each(tasks, lambda task: texts_of(task, most))
-        parts, unscored = each([task for task, _ in readable], alone)
+        known = [task for task, _ in readable]
+        parts, unscored = each(known, alone)
         result = merge_results([part for _, part in parts])
         record_missing(result, unread, unscored)
         return result
@@ -532,7 +537,10 @@ class Execution:
         result = result or TaskResult()
         report = method.fit_report if method is not None else FitReport()
         dev = read_dev(spec)
-        notes = [*report.training.get("notes", []), *(dev.notes if dev else []), *result.notes]
+        notes = [*report.training.get("notes", [])]
+        if dev:
+            notes += dev.notes
+        notes += result.notes
         precision = report.training.get("precision") or "fp32"
         peak = {"peak_memory_bytes": float(environment.peak_memory_bytes(self.device))}
         cost = {**report.cost, **result.cost, **peak}
@@ -540,7 +548,10 @@ class Execution:
         if left_out:
             notes.append(f"no amounts, so left out of the costs: {', '.join(left_out)}")
         codes = {task_key(task): task_code(task) for task in tasks}
-        versions = {task_key(task): scoring_version(task, codes[task_key(task)]) for task in tasks}
+        versions = {}
+        for task in tasks:
+            key = task_key(task)
+            versions[key] = scoring_version(task, codes[key])
         training = dict(report.training)
         if notes:
             training["notes"] = notes
@@ -622,12 +633,14 @@ def check_code(job: Job) -> None:
     """
     _check_method(job.spec)
     for key, planned in job.scoring.items():
-        _check_same(f'task "{key}"', planned, task_code(find_task(key)))
+        present = task_code(find_task(key))
+        _check_same(f'task "{key}"', planned, present)
 
 
 def _check_method(spec: RunSpec) -> None:
     present = method_code(registry.load(registry.METHODS, spec.method))
-    _check_same(f'method "{spec.method}"', Code(spec.version, spec.code), present)
+    planned = Code(spec.version, spec.code)
+    _check_same(f'method "{spec.method}"', planned, present)
 
 
 def _check_same(what: str, planned: Code, present: Code) -> None:
@@ -673,7 +686,13 @@ def read_dev(spec: RunSpec) -> DevSet | None:
         )
     file = TaskFile(**spec.dev["file"])
     pairs = spec.dev.get("pairs")
-    dev = load_dev(DevSettings(task=file.task, columns=file.columns, share=file.share, pairs=pairs))
+    settings = DevSettings(
+        task=file.task,
+        columns=file.columns,
+        share=file.share,
+        pairs=pairs,
+    )
+    dev = load_dev(settings)
     if dev.sha256 != spec.dev["sha256"]:
         message = "the dev set has changed since the comparison was planned"
         raise InputError(message, file=file.path, remedy="give the same command again")

@@ -132,7 +132,9 @@ class DevSettings(Config):
             raise InputError(message, key=f'[dev] task = "{self.task}"')
         else:
             whole = load_sts(self.task, source=self.where, split="dev")
-        return DevSet(whole if self.pairs is None else whole.draw(self.pairs), remarks)
+        if self.pairs is not None:
+            whole = whole.draw(self.pairs)
+        return DevSet(whole, remarks)
 
 
 EMBEDDED_DEV = DevSettings(
@@ -296,7 +298,10 @@ class Conditions(Config):
     @field_validator("corpora")
     @classmethod
     def _kinds_are_names(cls, value: dict[Kind, CorpusSettings]) -> dict[Kind, CorpusSettings]:
-        return {kind: corpus.model_copy(update={"kind": kind}) for kind, corpus in value.items()}
+        corpora = {}
+        for kind, corpus in value.items():
+            corpora[kind] = corpus.model_copy(update={"kind": kind})
+        return corpora
 
     def conditions(self) -> dict[str, Any]:
         """The keys defined here, to make an experiment or a study under the same conditions."""
@@ -375,7 +380,8 @@ class Experiment(Conditions):
     def _not_empty(cls, value: list[Any]) -> list[Any]:
         if not value:
             raise ValueError("needs at least one")
-        if len({str(v) for v in value}) != len(value):
+        distinct = {str(entry) for entry in value}
+        if len(distinct) != len(value):
             raise ValueError(
                 "expected different entries; give a method that occurs twice two names"
             )
@@ -386,11 +392,13 @@ class Experiment(Conditions):
         known = list(self.blocks)
         for entry in self.methods:
             for name in set(entry.blocks) - set(known):
-                raise ValueError(f'row "{entry.label}": no block "{name}"{nearest(name, known)}')
+                hint = nearest(name, known)
+                raise ValueError(f'row "{entry.label}": no block "{name}"{hint}')
         for name in known:
             if fault := name_fault(name):
                 raise ValueError(f'blocks: "{name}": {fault}')
-            if not any(name in (entry.blocks or known) for entry in self.methods):
+            of_rows = [entry.blocks or known for entry in self.methods]
+            if not any(name in blocks for blocks in of_rows):
                 raise ValueError(
                     f'blocks: no row is in "{name}"; name it in the key "blocks" of its rows'
                 )
@@ -400,10 +408,14 @@ class Experiment(Conditions):
             named["incumbent"] = [self.incumbent]
         else:
             named["incumbent"] = []
-        named["contrasts"] = [label for one in self.contrasts for label in (one.row, one.against)]
+        contrasted: list[str] = []
+        for one in self.contrasts:
+            contrasted += [one.row, one.against]
+        named["contrasts"] = contrasted
         for key, wanted in named.items():
             for label in set(wanted) - set(labels):
-                raise ValueError(f'key "{key}": no row "{label}"{nearest(label, labels)}')
+                hint = nearest(label, labels)
+                raise ValueError(f'key "{key}": no row "{label}"{hint}')
         return self
 
     @model_validator(mode="after")
@@ -413,7 +425,8 @@ class Experiment(Conditions):
                 "": {"max_steps": self.max_steps} if self.max_steps else {},
                 "shared: ": self.shared,
             }
-            tables |= {f'row "{entry.label}": ': entry.config for entry in self.methods}
+            for entry in self.methods:
+                tables[f'row "{entry.label}": '] = entry.config
             for place, table in tables.items():
                 for key in {"max_steps", "epochs"} & set(table):
                     raise ValueError(
@@ -435,7 +448,8 @@ class Experiment(Conditions):
             for entry in suites:
                 if (file := own_file(entry)) is not None:
                     files.append(file)
-        named = iter(name_files([self._with_dev_part(file) for file in files]))
+        with_parts = [self._with_dev_part(file) for file in files]
+        named = iter(name_files(with_parts))
         found = {}
         for name, suites in by_block.items():
             found[name] = [
@@ -448,7 +462,10 @@ class Experiment(Conditions):
         dev = self.dev
         if dev is None or dev.file is None:
             return dev
-        for entry in [*self.suites, *(one for b in self.blocks.values() for one in b.suites)]:
+        entries = [*self.suites]
+        for block in self.blocks.values():
+            entries += block.suites
+        for entry in entries:
             if isinstance(entry, TaskFile):
                 file = entry
             else:
@@ -461,12 +478,15 @@ class Experiment(Conditions):
 
     def _with_dev_part(self, file: TaskFile) -> TaskFile:
         dev = self.selection()
-        if dev is None or dev.file is None or dev.file.path != file.path:
+        if dev is None or dev.file is None:
+            return file
+        if dev.file.path != file.path:
             return file
         if file.share not in (None, dev.share):
             message = "the file has another share in suites than in dev"
             raise InputError(message, file=file.task, key='key "share"', remedy="leave one out")
-        return file.model_copy(update={"share": dev.share, "columns": file.columns or dev.columns})
+        columns = file.columns or dev.columns
+        return file.model_copy(update={"share": dev.share, "columns": columns})
 
     @property
     def parts(self) -> dict[str, Block]:
@@ -480,8 +500,12 @@ _SHORTHAND = {"dev": "task", "corpus": "uri"}  # a table that may be a text: the
 
 def presets() -> dict[str, Path]:
     """Name -> experiment file of every installed preset."""
-    folders = (registry.load(registry.PRESETS, name) for name in registry.names(registry.PRESETS))
-    return {file.stem: file for folder in folders for file in sorted(folder.glob("*.toml"))}
+    files = {}
+    for name in registry.names(registry.PRESETS):
+        folder = registry.load(registry.PRESETS, name)
+        for file in sorted(folder.glob("*.toml")):
+            files[file.stem] = file
+    return files
 
 
 ExperimentSource = str | Path | Mapping[str, Any] | Experiment
@@ -537,7 +561,8 @@ def _name_method(entry: Any) -> Any:
 def _name_model(entry: Any) -> Any:
     """Return a table of `methods`; one with `model` as one of the method "pretrained"."""
     if _is_row(entry):
-        given = {key: entry[key] for key in _MODEL_KEYS if entry.get(key)}
+        stated = {key: entry.get(key) for key in _MODEL_KEYS}
+        given = {key: value for key, value in stated.items() if value}
     else:
         given = {}
     if not given:
@@ -547,7 +572,8 @@ def _name_model(entry: Any) -> Any:
     if "method" in row or given.keys() == {"trust_remote_code"}:
         return row
     models = given.get("model_by_seed") or [given.get("model", "")]
-    named = isinstance(models, list) and isinstance(models[0], str) and models[0]
+    first = models[0] if isinstance(models, list) else None
+    named = isinstance(first, str) and first
     return {
         **({"name": label_of(models[0])} if named else {}),
         "method": PRETRAINED,
@@ -556,12 +582,17 @@ def _name_model(entry: Any) -> Any:
 
 
 def _is_row(entry: Any) -> bool:
-    return isinstance(entry, dict) and isinstance(entry.get("config", {}), dict)
+    if not isinstance(entry, dict):
+        return False
+    return isinstance(entry.get("config", {}), dict)
 
 
 def _name_loss(entry: Any) -> Any:
     """Return a table of `methods`; one with `loss` and `view` as one of the method of that loss."""
-    if not isinstance(entry, dict) or not isinstance(entry.get("loss"), str) or not entry["loss"]:
+    if not isinstance(entry, dict):
+        return entry
+    loss = entry.get("loss")
+    if not isinstance(loss, str) or not loss:
         return entry
     row = {}
     for key, value in entry.items():
@@ -571,7 +602,8 @@ def _name_loss(entry: Any) -> Any:
     if "method" in row:
         raise InputError("a row has a method or a loss, not both", key="loss")
     if entry.get("view"):
-        row["config"] = {"view": entry["view"], **row.get("config", {})}
+        given = row.get("config", {})
+        row["config"] = {"view": entry["view"], **given}
     return {
         "name": loss.rpartition(":")[2],
         **row,
@@ -587,7 +619,8 @@ def read_keys(name: str, known: Mapping[str, Path]) -> tuple[str, dict[str, Any]
         InputError: there is none, it is no TOML, or one of another schema.
     """
     path = Path(name)
-    if not is_there(path) or (path.is_dir() and name in known):
+    is_folder_of_that_name = path.is_dir() and name in known
+    if not is_there(path) or is_folder_of_that_name:
         if name not in known:
             hint = nearest(name, sorted(known))
             raise InputError(
@@ -615,12 +648,15 @@ def _override(tree: dict[str, Any], override: str) -> None:
     """
     path, value = setting(override, _EXAMPLE)
     if path in ("base_models", "seeds", "vary"):
-        for table in (*_tables(tree.get("blocks")), *_tables(tree.get("methods"))):
+        blocks = _tables(tree.get("blocks"))
+        rows = _tables(tree.get("methods"))
+        for table in (*blocks, *rows):
             table.pop(path, None)
     place = tree
     keys = path.split(".")
     if keys[0] == "methods" and len(keys) > 2:
-        place = _find_row(_tables(tree.get("methods")), keys[1], override)
+        rows = _tables(tree.get("methods"))
+        place = _find_row(rows, keys[1], override)
         if keys[2] in Entry.model_fields:
             keys = keys[2:]
         else:
@@ -640,7 +676,8 @@ def set_value(tree: dict[str, Any], keys: Sequence[str], value: Any, override: s
             tree[key] = {_SHORTHAND[key]: tree[key]}
         tree = tree.setdefault(key, {})
         if not isinstance(tree, dict):
-            raise InputError(f'--set {override}: "{key}" is no table', key="--set")
+            message = f'--set {override}: "{key}" is no table'
+            raise InputError(message, key="--set")
     tree[last] = value
 
 
@@ -648,21 +685,29 @@ def _tables(value: Any) -> list[dict[str, Any]]:
     """The tables of a list, or of a table of tables; none of what is not valid, which is reported
     later.
     """
-    values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    if isinstance(value, dict):
+        values = list(value.values())
+    elif isinstance(value, list):
+        values = value
+    else:
+        values = []
     return [table for table in values if isinstance(table, dict)]
 
 
 def _find_row(rows: list[dict[str, Any]], wanted: str, override: str) -> dict[str, Any]:
     """The first row of this label or method, or with this number."""
     for number, row in enumerate(rows, 1):
-        if wanted in (row.get("name"), row.get("method"), str(number)):
+        names = (row.get("name"), row.get("method"), str(number))
+        if wanted in names:
             return row
-    labels = ", ".join(str(row.get("name") or row.get("method")) for row in rows)
+    known = [str(row.get("name") or row.get("method")) for row in rows]
+    labels = ", ".join(known)
     if wanted.lstrip("-").isdigit():
         numbers = "; rows are numbered from 1"
     else:
         numbers = ""
-    raise InputError(f'--set {override}: no row "{wanted}"; rows: {labels}{numbers}', key="--set")
+    message = f'--set {override}: no row "{wanted}"; rows: {labels}{numbers}'
+    raise InputError(message, key="--set")
 
 
 def _resolve_conflicts(tree: dict[str, Any], overrides: Sequence[str]) -> None:
@@ -693,7 +738,8 @@ def expand_grids(entries: list[Any], where: str) -> list[Any]:
         if not isinstance(entry, dict):
             raise InputError('expected a table such as {method = "simcse"}', file=place)
         grid = Entry.parse(entry, place).grid
-        if any(key.startswith("corpus.") for key in grid) and not entry.get("corpus"):
+        over_corpora = any(key.startswith("corpus.") for key in grid)
+        if over_corpora and not entry.get("corpus"):
             raise InputError(
                 'key "grid": over a corpus',
                 file=place,
@@ -709,7 +755,8 @@ def expand_grids(entries: list[Any], where: str) -> list[Any]:
 
 def _grid_row(entry: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
     """One combination; the row itself where it has no grid."""
-    row = deepcopy({key: value for key, value in entry.items() if key != "grid"})
+    plain = {key: value for key, value in entry.items() if key != "grid"}
+    row = deepcopy(plain)
     name = str(entry.get("name") or entry["method"])
     rest = []
     for key, value in values.items():
@@ -732,5 +779,6 @@ def _grid_row(entry: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
         else:
             row.setdefault("config", {})[key] = value
     if values:
-        return {**row, "name": " · ".join(filter(None, [name, ", ".join(rest)]))}
+        parts = [name, ", ".join(rest)]
+        row["name"] = " · ".join(filter(None, parts))
     return row

@@ -66,7 +66,8 @@ def freeze_plan(workdir: Path, plan: Plan, until: Until | None) -> tuple[Path, s
         **_contents(plan, until),
     }
     digest = content_id(content)
-    write_atomic(file, json.dumps({**content, "sha256": digest}, indent=1) + "\n")
+    text = json.dumps({**content, "sha256": digest}, indent=1)
+    write_atomic(file, text + "\n")
     return file, digest
 
 
@@ -84,12 +85,15 @@ def describe_changes(workdir: Path, plan: Plan, until: Until | None) -> str:
     now = _contents(plan, until)
     settings = {}
     for job in plan.jobs:
-        settings[job.id] = settings_of(job.spec.model_dump(mode="json"))
+        spec = job.spec.model_dump(mode="json")
+        settings[job.id] = settings_of(spec)
     found = find_deviations(frozen, now["runs"], now["tasks"], now["analysis"], settings)
     if not found:
         return ""
     said = join_some([one.text for one in found], 5)
-    return f"differs from plan {frozen['sha256'][:12]} of {frozen['date'][:10]}: {said}"
+    digest = frozen["sha256"][:12]
+    date = frozen["date"][:10]
+    return f"differs from plan {digest} of {date}: {said}"
 
 
 def find_deviations(
@@ -119,20 +123,24 @@ def find_deviations(
             found.append(Deviation(f"{row}: not planned"))
         else:
             found += _seed_deviations(row, before[row], now[row], most_seeds)
-            changed = _name_changed_settings(frozen["rows"][row], before[row], now[row], settings)
+            planned = frozen["rows"][row]
+            changed = _name_changed_settings(planned, before[row], now[row], settings)
             if changed:
                 found.append(Deviation(f"{row}: {changed}"))
     left_out = [task for task in frozen["tasks"] if task not in tasks]
     if left_out:
-        found.append(Deviation(f"tasks left out: {join_some(left_out, 5)}"))
+        some = join_some(left_out, 5)
+        found.append(Deviation(f"tasks left out: {some}"))
     further = [task for task in tasks if task not in frozen["tasks"]]
     if further:
-        found.append(Deviation(f"tasks not planned: {join_some(further, 5)}", of_choice=False))
+        some = join_some(further, 5)
+        found.append(Deviation(f"tasks not planned: {some}", of_choice=False))
     for key in ("baseline", "contrasts", "primary"):
         planned = frozen["analysis"].get(key) or "none"
         chosen = analysis.get(key) or "none"
         if planned != chosen:
-            found.append(Deviation(f"{key}: planned {_in_words(planned)}, now {_in_words(chosen)}"))
+            text = f"{key}: planned {_in_words(planned)}, now {_in_words(chosen)}"
+            found.append(Deviation(text))
     return found
 
 
@@ -159,7 +167,8 @@ def _contents(plan: Plan, until: Until | None) -> dict[str, Any]:
                 "id": job.id,
             }
         )
-        rows[f"{job.row} · {base_model}"] = settings_of(job.spec.model_dump(mode="json"))
+        spec = job.spec.model_dump(mode="json")
+        rows[f"{job.row} · {base_model}"] = settings_of(spec)
     tasks = list(plan.keys_of(plan.block_tasks))
     return {
         "analysis": analysis,
@@ -173,7 +182,8 @@ def _seeds_by_row(runs: Iterable[Mapping[str, Any]]) -> dict[str, dict[int, str]
     """Row and base model -> seed -> id of the run."""
     found: dict[str, dict[int, str]] = {}
     for run in runs:
-        ids = found.setdefault(f"{run['row']} · {run['base_model']}", {})
+        row = f"{run['row']} · {run['base_model']}"
+        ids = found.setdefault(row, {})
         ids[int(run["seed"])] = run["id"]
     return found
 
@@ -189,14 +199,17 @@ def _seed_deviations(
     A plan with `--until` allows the numbers after its largest seed, up to `most` seeds.
     """
     largest = max(before)
-    allowed = {*before, *range(largest + 1, largest + 1 + most - len(before))}
+    further = most - len(before)
+    allowed = {*before, *range(largest + 1, largest + 1 + further)}
     dropped = sorted(before.keys() - now.keys())
     added = sorted(now.keys() - allowed)
     found = []
     if dropped:
-        found.append(Deviation(f"{row}: {_count_seeds(dropped)} not run"))
+        seeds = _count_seeds(dropped)
+        found.append(Deviation(f"{row}: {seeds} not run"))
     if added:
-        found.append(Deviation(f"{row}: {_count_seeds(added)} not planned"))
+        seeds = _count_seeds(added)
+        found.append(Deviation(f"{row}: {seeds} not planned"))
     return found
 
 
@@ -205,7 +218,8 @@ def _count_seeds(seeds: Sequence[int]) -> str:
         noun = "seed"
     else:
         noun = "seeds"
-    return f"{noun} {join_some([str(seed) for seed in seeds], 5)}"
+    numbers = [str(seed) for seed in seeds]
+    return f"{noun} {join_some(numbers, 5)}"
 
 
 def _name_changed_settings(
@@ -223,7 +237,8 @@ def _name_changed_settings(
         for key in {**planned, **current}:
             if planned.get(key) != current.get(key):
                 name = key.removeprefix("config.")
-                texts.append(f"{name} {current.get(key)} instead of {planned.get(key)}")
+                change = f"{current.get(key)} instead of {planned.get(key)}"
+                texts.append(f"{name} {change}")
         return join_some(texts, 5) or "another configuration"
     return ""
 
@@ -231,7 +246,8 @@ def _name_changed_settings(
 def _in_words(value: Any) -> str:
     if not isinstance(value, list):
         return str(value)
-    return ", ".join(f"{pair['row']} against {pair['against']}" for pair in value)
+    contrasts = [f"{pair['row']} against {pair['against']}" for pair in value]
+    return ", ".join(contrasts)
 
 
 def settings_of(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -240,7 +256,8 @@ def settings_of(spec: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in spec.items():
         if key not in (*_SEED, *_DETAILS):
             if isinstance(value, dict):
-                flat |= {f"{key}.{name}": one for name, one in value.items()}
+                for name, one in value.items():
+                    flat[f"{key}.{name}"] = one
             else:
                 flat |= {key: value}
     return flat

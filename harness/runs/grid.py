@@ -59,17 +59,28 @@ class Grid:
 
     def propose(self, room: int) -> list[Job]:
         """All jobs at once; then those of the next analysis, when all have ended."""
-        if self._proposed and (self.more_seeds is None or self._open() or not self._analyse()):
-            return []
+        if self._proposed:
+            if self.more_seeds is None or self._open():
+                return []
+            if not self._analyse():
+                return []
         self._proposed = True
         write_splits(self.plan, self.workdir)
         write_experiment(self.plan, self.workdir)
         self.write()
         jobs = self._open()
-        states = [(job, seed_text(job.spec.random_seed)) for job in jobs]
-        self.progress.expect(
-            [RunState(j.label, j.row, j.spec.base_model, s, j.id, steps=j.steps) for j, s in states]
-        )
+        states = []
+        for job in jobs:
+            state = RunState(
+                job.label,
+                job.row,
+                job.spec.base_model,
+                seed_text(job.spec.random_seed),
+                job.id,
+                steps=job.steps,
+            )
+            states.append(state)
+        self.progress.expect(states)
         return [replace(job, command=self.command_of(job)) for job in jobs]
 
     def _open(self) -> list[Job]:
@@ -94,7 +105,8 @@ class Grid:
 
     def finish(self, job: Job, record: Record, *, reused: bool) -> None:
         """As `Proposer.finish`."""
-        shown = limit_to_tasks(record, job.tasks).as_row(job.row, job.comparison)
+        limited = limit_to_tasks(record, job.tasks)
+        shown = limited.as_row(job.row, job.comparison)
         self.records[job.place] = shown
         if record.unavailable:
             state = "n/a"
@@ -120,7 +132,9 @@ class Grid:
     def all_records(self) -> list[Record]:
         """The records in the order of the table, those of other work directories last."""
         own = [self.records[job.place] for job in self.plan.jobs]
-        return own + (self.others.records(self.plan.experiment.name) if self.others else [])
+        if not self.others:
+            return own
+        return own + self.others.records(self.plan.experiment.name)
 
     def write(self) -> None:
         """Write the file of the comparison."""
@@ -181,14 +195,17 @@ class Grid:
 def describe_record(record: Record) -> str:
     """One line about a record: its main scores, or why it has none."""
     if record.status != "finished":
-        return f"{'n/a' if record.unavailable else record.status}: {record.reason}"
+        why = "n/a" if record.unavailable else record.status
+        return f"{why}: {record.reason}"
     main = []
     for s in record.scores:
-        if (s.metric, s.aggregation, s.split) == ("spearman", "all", "test"):
-            main.append(s)
-    parts = [", ".join(f"{s.task} {100 * s.value:.2f}" for s in main[:7]) or "finished"]
+        place = (s.metric, s.aggregation, s.split)
+        if place == ("spearman", "all", "test"):
+            main.append(f"{s.task} {100 * s.value:.2f}")
+    parts = [", ".join(main[:7]) or "finished"]
     if record.missing:
-        parts.append(f"no scores of {join_some(list(record.missing), 7)}")
+        missing = join_some(list(record.missing), 7)
+        parts.append(f"no scores of {missing}")
     best = record.training.get("best_dev")
     initial = record.training.get("initial_dev")
     if best is not None and initial is not None and best <= initial:
@@ -200,4 +217,5 @@ def describe_record(record: Record) -> str:
             f"the dev score never exceeded the untrained model's ({100 * initial:.2f}), {weights} "
             "weights were scored"
         )
-    return f"{'; '.join(parts)} ({record.cost.get('train_seconds', 0):.0f} s training)"
+    seconds = record.cost.get("train_seconds", 0)
+    return f"{'; '.join(parts)} ({seconds:.0f} s training)"

@@ -80,7 +80,8 @@ def _time_steps(
         values = {"log_every": 1}
     else:
         values = {}
-    config = with_steps(row.config, _STEPS, 10**9).model_copy(update=values)
+    config = with_steps(row.config, _STEPS, 10**9)
+    config = config.model_copy(update=values)
     stamps: list[float] = []
 
     def stamp_step(step: int, steps: int, text: str) -> None:
@@ -88,10 +89,12 @@ def _time_steps(
             stamps.append(_now(device))
 
     context = FitContext(device=device, precision=precision, max_steps=_STEPS, progress=stamp_step)
-    method = row.method(config, base_model=row.base_model).fit(corpus, context)
+    method = row.method(config, base_model=row.base_model)
+    method = method.fit(corpus, context)
     if len(stamps) < 2:
         raise RunError(f'row "{row.label}" cannot be timed: the method reports no training steps')
-    return (stamps[-1] - stamps[0]) / (len(stamps) - 1), method
+    between = stamps[-1] - stamps[0]
+    return between / (len(stamps) - 1), method
 
 
 def _fit(row: Row, corpus: Corpus | None, device: str, precision: str) -> Method:
@@ -99,13 +102,17 @@ def _fit(row: Row, corpus: Corpus | None, device: str, precision: str) -> Method
     if corpus is not None:
         corpus = corpus_of(corpus[:_SENTENCES], corpus.kind)
     context = FitContext(device=device, precision=precision)
-    return row.method(row.config, base_model=row.base_model).fit(corpus, context)
+    method = row.method(row.config, base_model=row.base_model)
+    return method.fit(corpus, context)
 
 
 def _texts_of(corpus: Corpus | None) -> Sequence[str]:
     """Return texts to encode: of the corpus, else a few sentences again and again."""
     if corpus is None:
-        return [f"{text} {number}" for number in range(_SENTENCES // 3) for text in _SAMPLE]
+        texts = []
+        for number in range(_SENTENCES // 3):
+            texts.extend(f"{text} {number}" for text in _SAMPLE)
+        return texts
     found = []
     for item in islice(corpus, _SENTENCES):
         found.append(item if isinstance(item, str) else item.anchor)

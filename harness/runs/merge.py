@@ -28,16 +28,21 @@ def merge_records(old: Record, new: Record, tasks: Sequence[Task]) -> Record:
     """
     scored = {task_key(task) for task in tasks}
     names = {task.name for task in tasks}
-    scores = [s for s in old.scores if s.task_key not in scored] + new.scores
+    others = [score for score in old.scores if score.task_key not in scored]
+    scores = others + new.scores
     used: set[str] = set()
     for s in scores:
         used.update((s.protocol, s.comparable))
-    task_code = {key: files for key, files in old.task_code.items() if key not in scored}
+    task_code = {}
+    for key, files in old.task_code.items():
+        if key not in scored:
+            task_code[key] = files
     notes = []
     for note in old.training.get("notes", []):
         if not _concerns(note, names):
             notes.append(note)
-    notes = list(dict.fromkeys([*notes, *new.training.get("notes", [])]))
+    notes += new.training.get("notes", [])
+    notes = list(dict.fromkeys(notes))
     return new.model_copy(
         update={
             "scores": scores,
@@ -61,17 +66,21 @@ def merge_records(old: Record, new: Record, tasks: Sequence[Task]) -> Record:
 def _concerns(note: str, tasks: set[str]) -> bool:
     """Is a note about one of these tasks ("TASK: ...") or a subset of it ("TASK SUBSET: ...")?"""
     subject = note.partition(": ")[0]
-    return any(subject == task or subject.startswith(f"{task} ") for task in tasks)
+    begins = tuple(f"{task} " for task in tasks)
+    return subject in tasks or subject.startswith(begins)
 
 
 def _merge_costs(old: dict[str, float], new: dict[str, float]) -> dict[str, float]:
     cost = old | new
-    cost |= {key: old.get(key, 0.0) + new.get(key, 0.0) for key in _SUMS if key in cost}
+    for key in _SUMS:
+        if key in cost:
+            cost[key] = old.get(key, 0.0) + new.get(key, 0.0)
     if encoding := cost.get("encode_seconds"):
         cost["sentences_per_second"] = (
             cost["sentences"] - cost.get("sentences_cached", 0.0)
         ) / encoding
-    cost["peak_memory_bytes"] = max(old.get("peak_memory_bytes", 0.0), new["peak_memory_bytes"])
+    peak = old.get("peak_memory_bytes", 0.0)
+    cost["peak_memory_bytes"] = max(peak, new["peak_memory_bytes"])
     return cost
 
 
@@ -83,7 +92,8 @@ def merge_examples(
     if old is None:
         return new
     scored = {(task.name, task.source) for task in tasks}
-    others = old[[pair not in scored for pair in zip(old["task"], old["source"], strict=True)]]
+    pairs = zip(old["task"], old["source"], strict=True)
+    others = old[[pair not in scored for pair in pairs]]
     if new is None:
         return others
     return stack([others, new] if len(others) else [new])

@@ -54,7 +54,8 @@ def write_splits(plan: Plan, workdir: Path) -> list[Path]:
         writer.writerow(["line", "split"])
         writer.writerows(own.part.items())
         name = own.name.replace("/", "_").removesuffix(".csv")
-        file = workdir / "splits" / plan.experiment.name / f"{name}.csv"
+        folder = workdir / "splits" / plan.experiment.name
+        file = folder / f"{name}.csv"
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(file, text.getvalue())
         written.append(file)
@@ -81,7 +82,8 @@ def experiment_text(keys: Mapping[str, Any]) -> str:
     about = f"{name} as it was resolved; run it with: harness compare {name}.toml"
     parts = [toml_comment(about), toml_lines(kept)]
     for block, of_block in blocks.items():
-        parts.append(f"\n[blocks.{inline(block).as_string()}]\n{toml_lines(of_block)}")
+        key = inline(block).as_string()
+        parts.append(f"\n[blocks.{key}]\n{toml_lines(of_block)}")
     parts += [f"\n[[methods]]\n{toml_lines(row)}" for row in rows]
     return "".join(parts)
 
@@ -89,7 +91,8 @@ def experiment_text(keys: Mapping[str, Any]) -> str:
 def _drop_nulls(value: Any) -> Any:
     """Return a tree without the keys that are None, which TOML does not have."""
     if isinstance(value, dict):
-        return {key: _drop_nulls(part) for key, part in value.items() if part is not None}
+        stated = {key: part for key, part in value.items() if part is not None}
+        return {key: _drop_nulls(part) for key, part in stated.items()}
     if isinstance(value, list):
         return [_drop_nulls(part) for part in value]
     return value
@@ -103,7 +106,8 @@ def _locate_files(keys: dict[str, Any]) -> dict[str, Any]:
     for key in ("dev", "corpus"):
         if isinstance(keys.get(key), dict):
             name = "task" if key == "dev" else "uri"
-            located[key] = {**keys[key], name: _locate(keys[key].get(name, ""))}
+            given = keys[key].get(name, "")
+            located[key] = {**keys[key], name: _locate(given)}
             if not located[key][name]:
                 del located[key][name]
     return located

@@ -46,7 +46,8 @@ def describe_padding(plan: Plan) -> str:
 def _why_padded(row: Row, on_gpu: bool) -> str:
     """Return why a row's random batches are padded; "" where they are not, or nothing is trained."""
     config: Any = row.config
-    if getattr(config, "bucket", 0) != 1 or not hasattr(config, "packed"):
+    is_random = getattr(config, "bucket", 0) == 1
+    if not is_random or not hasattr(config, "packed"):
         return ""
     if config.packed is False:
         return "packed = false"
@@ -75,8 +76,10 @@ def can_pack(base_model: str) -> bool:
         return True
     config.num_hidden_layers = 1
     lengths = (3, 8, 5)
-    mask = torch.tensor([[int(place < length) for place in range(8)] for length in lengths])
-    ids = (torch.arange(24).reshape(3, 8) % 7 + 2) * mask
+    rows = [[int(place < length) for place in range(8)] for length in lengths]
+    mask = torch.tensor(rows)
+    numbers = torch.arange(24).reshape(3, 8)
+    ids = (numbers % 7 + 2) * mask
     try:
         with quiet_transformers(), torch.random.fork_rng(devices=[]):
             transformer = AutoModel.from_config(config).float()
@@ -112,7 +115,8 @@ def _padded_share(stream: BatchStream) -> float:
     cut as the stream cuts them.
     """
     whole = real = 0
-    for batch in islice(map(stream.batch, range(stream.steps_per_epoch)), _BATCHES):
+    batches = map(stream.batch, range(stream.steps_per_epoch))
+    for batch in islice(batches, _BATCHES):
         lengths = [min(len(text), stream.length_cap) for text in batch.texts]
         whole += len(lengths) * max(lengths)
         real += sum(lengths)

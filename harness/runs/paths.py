@@ -22,7 +22,8 @@ def private_paths(text: str) -> list[str]:
     ['/home/ann/data.csv']
     """
     here = re.escape(str(Path.cwd()))
-    found = [*_HOME.findall(text), *re.findall(rf"{here}[^\s\"']*", text)]
+    below = re.findall(rf"{here}[^\s\"']*", text)
+    found = [*_HOME.findall(text), *below]
     return list(dict.fromkeys(found))
 
 
@@ -36,14 +37,22 @@ class HiddenPaths:
 
     def __init__(self, workdir: Path, places: Mapping[Path, str]) -> None:
         known = {str(path): place for path, place in places.items()}
-        folders = {workdir.absolute(): "WORKDIR", Path.cwd(): ".", Path(sys.prefix): "PYTHON"}
-        known |= {str(folder): name for folder, name in folders.items() if len(folder.parts) > 1}
-        self._known = dict(sorted(known.items(), key=lambda one: -len(one[0])))
+        folders = {
+            workdir.absolute(): "WORKDIR",
+            Path.cwd(): ".",
+            Path(sys.prefix): "PYTHON",
+        }
+        for folder, name in folders.items():
+            if len(folder.parts) > 1:
+                known[str(folder)] = name
+        longest_first = sorted(known, key=len, reverse=True)
+        self._known = {path: known[path] for path in longest_first}
 
     def in_text(self, text: str) -> str:
         """Return a text without them; a path in a home becomes "~" and its last part."""
         for path, name in self._known.items():
-            text = re.sub(rf"{re.escape(path)}(?![\w-])", lambda _, name=name: name, text)  # type: ignore[misc]
+            whole = re.compile(rf"{re.escape(path)}(?![\w-])")
+            text = whole.sub(name.replace("\\", r"\\"), text)
         return redacted(_HOME.sub(_last_part, text))
 
     def in_tree(self, tree: Any) -> Any:
@@ -51,7 +60,10 @@ class HiddenPaths:
         if isinstance(tree, str):
             return self.in_text(tree)
         if isinstance(tree, dict):
-            return {self.in_text(key): self.in_tree(value) for key, value in tree.items()}
+            hidden = {}
+            for key, value in tree.items():
+                hidden[self.in_text(key)] = self.in_tree(value)
+            return hidden
         if isinstance(tree, list):
             return [self.in_tree(one) for one in tree]
         return tree

@@ -90,12 +90,14 @@ class Job:
         """What its progress is shown under: the trial of a study, else row, base model and seed."""
         if self.trial is not None:
             return f"trial {self.trial}"
-        return f"{self.row} · {self.spec.base_model} · seed {seed_text(self.spec.random_seed)}"
+        seed = seed_text(self.spec.random_seed)
+        return f"{self.row} · {self.spec.base_model} · seed {seed}"
 
     @property
     def runs_plugin(self) -> bool:
         """True if its method, or a task that it is scored on, does not ship."""
-        return not registry.is_shipped(registry.METHODS, self.spec.method) or bool(self.scoring)
+        ships = registry.is_shipped(registry.METHODS, self.spec.method)
+        return not ships or bool(self.scoring)
 
     @property
     def place(self) -> tuple[str, str, int]:

@@ -131,9 +131,11 @@ class Progress:
             if run.state == "running":
                 run.state = "waiting"
         with suppress(OSError):
-            self.write(phase, str(error or "").partition("\n")[0])
+            reason = str(error or "").partition("\n")[0]
+            self.write(phase, reason)
         if kind is StopRequested:
-            ended = sum(run.state not in OPEN for run in self.runs.values())
+            open_runs = [run for run in self.runs.values() if run.state in OPEN]
+            ended = len(self.runs) - len(open_runs)
             raise RunError(
                 f"{self.name}: stopped on request; {ended} of {len(self.runs)} runs have ended, checkpoints of the "
                 "others are saved; the same command resumes"
@@ -200,7 +202,9 @@ class Progress:
             run.id = run_id
             run.steps = steps
             if (folder.path / LOCK_FILE).exists() and run.state in OPEN:
-                run.state, run.began, lines = "running", run.began or time.time(), []
+                run.state = "running"
+                run.began = run.began or time.time()
+                lines: list[dict[str, Any]] = []
                 with suppress(InputError):  # a line that is being written
                     lines = folder.curves()
                 if lines:
@@ -216,11 +220,13 @@ class Progress:
                     run.text = "training"
                 else:
                     run.text = "working"
-        self._show([run for run in self.runs.values() if run.state == "running"])
+        running_now = [run for run in self.runs.values() if run.state == "running"]
+        self._show(running_now)
 
     def _show(self, running: Sequence[RunState]) -> None:
         self.reporter.remaining = describe_remaining(self.remaining())
-        self.reporter.running([(run.label, run.step, run.steps, run.text) for run in running])
+        states = [(run.label, run.step, run.steps, run.text) for run in running]
+        self.reporter.running(states)
         self.write(seldom=True)
 
     def finish(
@@ -248,7 +254,8 @@ class Progress:
         """
         now = time.time()
         runs = self.runs.values()
-        took = [run.seconds for run in runs if run.state not in (*OPEN, "reused", "n/a")]
+        not_timed = (*OPEN, "reused", "n/a")
+        took = [run.seconds for run in runs if run.state not in not_timed]
         took += [
             (now - r.began) * r.steps / r.step
             for r in runs
@@ -264,7 +271,8 @@ class Progress:
     def write(self, phase: str = "running", reason: str = "", *, seldom: bool = False) -> None:
         """Store the progress; with `seldom` at most every two seconds."""
         now = time.time()
-        if seldom and now - self._written < max(_EVERY, 20 * self._cost):
+        least = max(_EVERY, 20 * self._cost)
+        if seldom and now - self._written < least:
             return
         if phase == "running":
             left = self.remaining()
@@ -281,7 +289,8 @@ class Progress:
         self._store()
         if self.page is not None:
             with suppress(Exception):  # a page is not worth a comparison
-                write_atomic(self.workdir / "progress.html", self.page(state, now), durable=False)
+                page = self.page(state, now)
+                write_atomic(self.workdir / "progress.html", page, durable=False)
         self._written = time.time()
         self._cost = time.time() - now
 
@@ -293,7 +302,8 @@ class Progress:
         with FileLock(self.workdir / ".progress.lock"):
             others = {one["name"]: one for one in _read_states(self.workdir)}
             known = others | {self.name: self._state | signs}
-            write_atomic(self.workdir / "progress.json", json.dumps(known) + "\n", durable=False)
+            text = json.dumps(known) + "\n"
+            write_atomic(self.workdir / "progress.json", text, durable=False)
 
 
 def read_progress(workdir: Path) -> list[dict[str, Any]]:
@@ -308,7 +318,8 @@ def read_progress(workdir: Path) -> list[dict[str, Any]]:
         if state["phase"] != "running":
             continue
         host = state["host"]
-        silent = time.time() - max(state["updated"], state.get("alive") or 0.0)
+        last_sign = max(state["updated"], state.get("alive") or 0.0)
+        silent = time.time() - last_sign
         if host == socket.gethostname():
             if not _is_running(state):
                 state["phase"] = "interrupted"
@@ -318,7 +329,8 @@ def read_progress(workdir: Path) -> list[dict[str, Any]]:
                         run["state"] = "waiting"
         elif silent > _SILENT:
             state["phase"] = "unknown"
-            state["reason"] = f"no sign of life from {host} for {describe_duration(silent)}"
+            duration = describe_duration(silent)
+            state["reason"] = f"no sign of life from {host} for {duration}"
             state["reason"] += "; look there"
     return states
 
@@ -342,25 +354,30 @@ _FURTHER = ("remaining_seconds", "alive", "stop_requested")  # absent where they
 
 def _is_sound(state: Any) -> bool:
     """True if a state has all that is shown of it."""
-    if not isinstance(state, dict) or not isinstance(state.get("runs"), list):
+    if not isinstance(state, dict):
+        return False
+    if not isinstance(state.get("runs"), list):
         return False
     numbers = [state.get(key) for key in _NUMBERS]
-    numbers += [state[key] for key in _FURTHER if state.get(key) is not None]
+    further = [state.get(key) for key in _FURTHER]
+    numbers += [value for value in further if value is not None]
     if not all(_is_number(number) for number in numbers):
         return False
-    if not all(isinstance(state.get(key), str) for key in _TEXTS):
+    texts = [state.get(key) for key in _TEXTS]
+    if not all(isinstance(text, str) for text in texts):
         return False
     return all(_is_sound_run(run) for run in state["runs"])
 
 
 def _is_sound_run(run: Any) -> bool:
-    if not isinstance(run, dict) or run.keys() != RunState.__dataclass_fields__.keys():
+    fields = RunState.__dataclass_fields__
+    if not isinstance(run, dict) or run.keys() != fields.keys():
         return False
     texts = ("label", "row", "base_model", "seed", "id", "state", "text")
     numbers = ("step", "steps", "seconds", "began")
-    return all(isinstance(run[key], str) for key in texts) and all(
-        _is_number(run[key]) for key in numbers
-    )
+    if not all(isinstance(run[key], str) for key in texts):
+        return False
+    return all(_is_number(run[key]) for key in numbers)
 
 
 def _is_number(value: Any) -> bool:
@@ -384,7 +401,8 @@ def _start_of(pid: int) -> float | None:
     The clock may be set meanwhile, and a number may be another process's after a restart.
     """
     try:
-        start: float = psutil.Process(pid).create_time() - psutil.boot_time()
+        created = psutil.Process(pid).create_time()
+        start: float = created - psutil.boot_time()
         return start
     except (psutil.Error, ValueError, OverflowError):
         return None
@@ -397,11 +415,13 @@ def request_stop(workdir: Path, name: str) -> str:
     Raises:
         RunError: it does not run, or runs on another machine.
     """
-    state = next((state for state in read_progress(workdir) if state["name"] == name), None)
+    states = [state for state in read_progress(workdir) if state["name"] == name]
+    state = states[0] if states else None
     if state is None or state["phase"] not in ("running", "unknown"):
         raise RunError(f"{workdir}: {name} is not running")
     if state["host"] != socket.gethostname():
-        raise RunError(f"{workdir}: {name} was started on {state['host']}: give this command there")
+        started = f"{name} was started on {state['host']}"
+        raise RunError(f"{workdir}: {started}: give this command there")
     os.kill(int(state["pid"]), signal.SIGTERM)
     process = f"{name}: process {state['pid']}"
     resumes = "the command that started it resumes"

@@ -62,12 +62,16 @@ class Row:
     @property
     def blocks(self) -> Blocks:
         """The blocks of all its runs."""
-        return tuple(dict.fromkeys(block for blocks in self.seeds.values() for block in blocks))
+        blocks: dict[str, None] = {}
+        for of_seed in self.seeds.values():
+            blocks |= dict.fromkeys(of_seed)
+        return tuple(blocks)
 
     @property
     def key(self) -> str:
         """Equal for rows of one method, base model and config."""
-        what = [self.method.name, self.base_model, self.config.model_dump(mode="json")]
+        config = self.config.model_dump(mode="json")
+        what = [self.method.name, self.base_model, config]
         return json.dumps(what, sort_keys=True, default=str)
 
     def start(self) -> Row | None:
@@ -95,7 +99,8 @@ class Row:
         if corpus is None:
             return None
         if issubclass(self.method, TrainedMethod):
-            stream: BatchStream = self.method(config, base_model=self.base_model).stream(corpus, 0)
+            method = self.method(config, base_model=self.base_model)
+            stream: BatchStream = method.stream(corpus, 0)
         elif {"batch_size", "epochs", "max_steps"} <= type(config).model_fields.keys():
             stream = BatchStream(
                 range(len(corpus)),
@@ -128,14 +133,16 @@ def resolve_rows(experiment: Experiment, where: str, *, tolerant: bool = False) 
             base model, a shared key that no method has, equal labels.
     """
     labels = [entry.label for entry in experiment.methods]
-    twice = next((label for label in labels if labels.count(label) > 1), "")
+    repeated = [label for label in labels if labels.count(label) > 1]
+    twice = repeated[0] if repeated else ""
     if twice:
         raise InputError(
             f'two rows are called "{twice}"', file=where, remedy="give one of them another name"
         )
     rows = []
     for number, entry in enumerate(experiment.methods, 1):
-        rows += _rows_of(experiment, entry, where, f"{where}: methods[{number}]", tolerant)
+        place = f"{where}: methods[{number}]"
+        rows += _rows_of(experiment, entry, where, place, tolerant)
     _check_shared(experiment, rows, where)
     base_models = list(dict.fromkeys(row.base_model for row in rows))
     return sorted(rows, key=lambda row: base_models.index(row.base_model))
@@ -194,7 +201,11 @@ def _rows_of(
 def preset_of(experiment: Experiment, entry: Entry, method: type[Method]) -> str | None:
     """Return the preset of a row: its own, else the comparison's where its method has that one."""
     shared = experiment.preset
-    return entry.preset or (shared if shared in preset_names(method.presets) else None)
+    if entry.preset:
+        return entry.preset
+    if shared in preset_names(method.presets):
+        return shared
+    return None
 
 
 def _check_shared(experiment: Experiment, rows: Sequence[Row], where: str) -> None:
@@ -217,7 +228,8 @@ def _check_shared(experiment: Experiment, rows: Sequence[Row], where: str) -> No
         presets.update(preset_names(row.method.presets))
     preset = experiment.preset
     if preset is not None and preset not in presets:
-        message = f'no method here has the preset "{preset}"{nearest(preset, sorted(presets))}'
+        hint = nearest(preset, sorted(presets))
+        message = f'no method here has the preset "{preset}"{hint}'
         raise InputError(message, file=where, key='key "preset"')
 
 
@@ -227,7 +239,8 @@ def _check_models(config: Any, seeds: Iterable[int], where: str, label: str) -> 
     """
     models = getattr(config, "model_by_seed", [])
     numbers = sorted(map(int, seeds))
-    if models and numbers != list(range(1, len(models) + 1)):
+    wanted = list(range(1, len(models) + 1))
+    if models and numbers != wanted:
         given = ", ".join(map(str, numbers))
         raise InputError(
             f"{len(models)} models, but the seeds are {given}: seed 1 is the first model",
@@ -273,7 +286,8 @@ def corpus_for(
     text = entry.corpus or (
         experiment.corpus if experiment.corpus.kind == kind else experiment.corpora.get(kind)
     )
-    if text is None or (text.kind != kind and "kind" in text.model_fields_set):
+    is_other_kind = text is not None and text.kind != kind
+    if text is None or (is_other_kind and "kind" in text.model_fields_set):
         raise InputError(
             f'row "{entry.label}" learns from {kind}: add a table [corpora.{kind}]', file=where
         )
@@ -301,19 +315,23 @@ def add_untrained_starts(rows: Sequence[Row]) -> list[Row]:
         anywhere = replace(start, base_model="").key
         if key not in places:
             if anywhere not in names:  # one label on all base models
-                names[anywhere] = next(name for name in _names(start, row) if name not in labels)
+                free = (name for name in _names(start, row) if name not in labels)
+                names[anywhere] = next(free)
                 labels.add(names[anywhere])
             places[key] = len(made)
-            made.append(replace(start, label=names[anywhere], seeds={next(iter(row.seeds)): ()}))
-        made[places[key]] = _add_blocks(made[places[key]], row.blocks)
+            first_seed = next(iter(row.seeds))
+            made.append(replace(start, label=names[anywhere], seeds={first_seed: ()}))
+        place = places[key]
+        made[place] = _add_blocks(made[place], row.blocks)
     return made
 
 
 def _add_blocks(row: Row, blocks: Blocks) -> Row:
     """The row with further blocks, to which its first run belongs."""
     first, *_ = row.seeds
-    more = (block for block in blocks if block not in row.blocks)
-    return replace(row, seeds={**row.seeds, first: (*row.seeds[first], *more)})
+    more = [block for block in blocks if block not in row.blocks]
+    seeds = {**row.seeds, first: (*row.seeds[first], *more)}
+    return replace(row, seeds=seeds)
 
 
 def _names(start: Row, trained: Row) -> Iterable[str]:
@@ -329,7 +347,8 @@ def _names(start: Row, trained: Row) -> Iterable[str]:
         else:
             length = ""
         yield f"untrained ({config.pooling}{layer}{length})"
-    yield from (f"untrained start of {trained.label}", f"untrained start of {trained.label} (2)")
+    title = f"untrained start of {trained.label}"
+    yield from (title, f"{title} (2)")
 
 
 @dataclass(frozen=True)
@@ -353,10 +372,15 @@ class Schedule:
         """Return the change in a sentence; "" where nothing changed, or where the longest training
         has too few steps for a difference.
         """
-        if not self.instead_of or longest <= min(self.every or 0, *self.instead_of.values()):
+        if not self.instead_of:
             return ""
-        own = join_some([f"{label} every {every:,}" for label, every in self.instead_of.items()], 4)
-        return f'all rows are scored on the dev set every {self.every} training steps; with [dev] every = "own": {own}'
+        shortest = min(self.every or 0, *self.instead_of.values())
+        if longest <= shortest:
+            return ""
+        intervals = [f"{label} every {every:,}" for label, every in self.instead_of.items()]
+        own = join_some(intervals, 4)
+        common = f"all rows are scored on the dev set every {self.every} training steps"
+        return f'{common}; with [dev] every = "own": {own}'
 
     @property
     def overrides(self) -> list[str]:
@@ -371,26 +395,35 @@ def apply_schedule(rows: Sequence[Row], dev: DevSettings | None) -> tuple[list[R
 
     Rows whose weights are not selected by dev scores keep their config.
     """
-    own = {row.label: n for row in rows if (n := _dev_interval(row)) is not None}
+    own = {}
+    for row in rows:
+        interval = _dev_interval(row)
+        if interval is not None:
+            own[row.label] = interval
     if dev is None or dev.every == "own" or not own:
         return list(rows), Schedule()
     every = dev.every or min(own.values())
     update = {"eval_every": every}
-    return [
-        replace(row, config=row.config.model_copy(update=update))
-        if _dev_interval(row) not in (None, every)
-        else row
-        for row in rows
-    ], Schedule(every, {label: n for label, n in own.items() if n != every})
+    changed = []
+    for row in rows:
+        if _dev_interval(row) not in (None, every):
+            row = replace(row, config=row.config.model_copy(update=update))
+        changed.append(row)
+    instead_of = {label: interval for label, interval in own.items() if interval != every}
+    return changed, Schedule(every, instead_of)
 
 
 def _dev_interval(row: Row) -> int | None:
     """Training steps between two dev scores, of a row whose weights they select."""
     config: Any = row.config
-    if row.fault or not row.instance.uses_dev or not hasattr(config, "eval_every"):
+    if row.fault or not row.instance.uses_dev:
         return None
-    last = getattr(config, "select", "best") == "last" and getattr(config, "patience", None) is None
-    return None if last else int(config.eval_every)
+    if not hasattr(config, "eval_every"):
+        return None
+    selects_last = getattr(config, "select", "best") == "last"
+    if selects_last and getattr(config, "patience", None) is None:
+        return None
+    return int(config.eval_every)
 
 
 def apply_budget(row: Row, budget: BudgetSettings, corpus: Corpus) -> Row:
@@ -411,8 +444,10 @@ def apply_budget(row: Row, budget: BudgetSettings, corpus: Corpus) -> Row:
                 remedy="use a budget of steps",
             )
         return replace(row, max_steps=budget.steps)
-    steps = budget.steps or math.ceil((budget.sentences or 0) / length.batch)
-    return replace(row, config=with_steps(row.config, steps, length.epoch), max_steps=steps)
+    by_sentences = math.ceil((budget.sentences or 0) / length.batch)
+    steps = budget.steps or by_sentences
+    config = with_steps(row.config, steps, length.epoch)
+    return replace(row, config=config, max_steps=steps)
 
 
 @dataclass(frozen=True)
@@ -434,7 +469,8 @@ class RunLength:
     def seen(self) -> int:
         """Items in all steps; the short batch of an epoch counts at its end."""
         epochs, rest = divmod(self.steps, self.epoch)
-        return epochs * self.items + min(rest * self.batch, self.items)
+        of_rest = min(rest * self.batch, self.items)
+        return epochs * self.items + of_rest
 
 
 def with_steps(config: Any, steps: int, epoch: int) -> Any:

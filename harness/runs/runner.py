@@ -107,7 +107,8 @@ class Runner:
     def _answers(self, function: Callable[[Job], Record | None]) -> Generator[JobResult]:
         """Yield what the executor answers, if it is an answer to a job that waits."""
         with self._calling():
-            answers = iter(self.executor.run(function, self.queue, self._tick))
+            answered = self.executor.run(function, self.queue, self._tick)
+            answers = iter(answered)
         with closing(answers) if isinstance(answers, Generator) else nullcontext():
             while (answer := self._next_answer(answers)) is not None:
                 yield answer
@@ -118,7 +119,8 @@ class Runner:
         if answer is None:
             return None
         job = getattr(answer, "job", None)
-        if not isinstance(answer, JobResult) or getattr(job, "id", None) not in self.waiting:
+        is_waited_for = getattr(job, "id", None) in self.waiting
+        if not isinstance(answer, JobResult) or not is_waited_for:
             raise self._executor_fault(
                 f"answered {answer!r:.60}; expected a JobResult of one of its jobs"
             )
@@ -129,7 +131,8 @@ class Runner:
     def _fill(self) -> None:
         """Queue what the proposer wants; runs that are finished already are reported at once."""
         while not self.progress.stopping:
-            jobs = self.proposer.propose(max(0, self._room - len(self.waiting)))
+            free = max(0, self._room - len(self.waiting))
+            jobs = self.proposer.propose(free)
             if not jobs:
                 return
             new: dict[str, list[Job]] = {}
@@ -151,7 +154,8 @@ class Runner:
                     key=lambda job: job.steps * job.spec.config.get("batch_size", 1), reverse=True
                 )
                 self._remove_stop_requests(started)
-            self.waiting |= {job.id: new[job.id] for job in started}
+            for job in started:
+                self.waiting[job.id] = new[job.id]
             self.queue.extend(started)
 
     def _remove_stop_requests(self, jobs: Sequence[Job]) -> None:
@@ -166,7 +170,8 @@ class Runner:
         self.progress.start(job.label, job.id)
 
         def on_dev(step: int, score: float) -> None:
-            self.progress.runs[job.label].dev.append((step, score))
+            run = self.progress.runs[job.label]
+            run.dev.append((step, score))
             if reason := self.proposer.prune(job, step, score):
                 raise TrainingStopped("pruned", reason)
 
@@ -187,8 +192,10 @@ class Runner:
         if time.monotonic() - self._ticked < TICK:
             return
         self._ticked = time.monotonic()
-        first = dict(islice(self.waiting.items(), 2 * self._room + 10))  # jobs start in this order
-        self.progress.update([(jobs[0].label, run, jobs[0].steps) for run, jobs in first.items()])
+        # jobs start in this order
+        first = dict(islice(self.waiting.items(), 2 * self._room + 10))
+        states = [(jobs[0].label, run, jobs[0].steps) for run, jobs in first.items()]
+        self.progress.update(states)
         if self.progress.stopping:
             self.queue.clear()
             for folder in (RunFolder(self.workdir, run) for run in self.waiting):
@@ -212,7 +219,8 @@ class Runner:
             raise answer.error
         record: Record | None = answer.value
         if answer.error is not None or answer.lost:
-            record = record_failure(job, self.workdir, answer.lost or str(answer.error))
+            why = answer.lost or str(answer.error)
+            record = record_failure(job, self.workdir, why)
         if record is None:  # stopped at a checkpoint
             if not self.progress.stopping:  # by another comparison of the work directory
                 self.waiting[job.id] = jobs

@@ -39,7 +39,8 @@ def select(
         InputError: as `resolve_rows` and `select_part`.
     """
     if whole.dev is not None and (only or tuned):
-        _, schedule = apply_schedule(resolve_rows(whole, where, tolerant=True), whole.dev)
+        rows = resolve_rows(whole, where, tolerant=True)
+        _, schedule = apply_schedule(rows, whole.dev)
         if schedule.instead_of:
             whole = whole.model_copy(
                 update={"dev": whole.dev.model_copy(update={"every": schedule.every})}
@@ -76,7 +77,8 @@ def select_part(experiment: Experiment, only: Sequence[str]) -> Experiment:
         message = f"--only: no row of {', '.join(rows)} is in {', '.join(names)}"
         raise InputError(message, key="--only")
     labels = {entry.label for entry in entries}
-    title = f"{experiment.title or experiment.name}: {', '.join(only)}"
+    chosen = ", ".join(only)
+    title = f"{experiment.title or experiment.name}: {chosen}"
     update = {
         "name": _name(experiment.name, only),
         "title": title,
@@ -87,7 +89,11 @@ def select_part(experiment: Experiment, only: Sequence[str]) -> Experiment:
     }
     if len(entries) < len(experiment.methods):
         update["shared"] = _shared_by(experiment, entries)
-    update["contrasts"] = [one for one in experiment.contrasts if {one.row, one.against} <= labels]
+    contrasts = []
+    for one in experiment.contrasts:
+        if {one.row, one.against} <= labels:
+            contrasts.append(one)
+    update["contrasts"] = contrasts
     return experiment.model_copy(update=update)
 
 
@@ -133,7 +139,10 @@ def _shared_by(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, An
 
     def keys_of(some: Sequence[Entry]) -> set[str]:
         methods = [registry.load(registry.METHODS, entry.method) for entry in some]
-        return {key for method in methods for key in method.Config.model_fields}
+        keys: set[str] = set()
+        for method in methods:
+            keys.update(method.Config.model_fields)
+        return keys
 
     lost = keys_of(experiment.methods) - keys_of(entries)
     return {key: value for key, value in experiment.shared.items() if key not in lost}
@@ -149,9 +158,11 @@ def _matches(pattern: str, names: Sequence[str]) -> set[str]:
 def _name(name: str, only: Sequence[str]) -> str:
     """Name of the part: what `only` says, shortened to a file name with a hash where necessary."""
     stated = "+".join(only)
-    plain = re.sub(r"[^\w.,+()=-]+", "-", stated)[:40].strip("-.,=(")
+    plain = re.sub(r"[^\w.,+()=-]+", "-", stated)
+    plain = plain[:40].strip("-.,=(")
     if plain != stated:
-        plain = f"{plain}-{hashlib.sha256(stated.encode()).hexdigest()[:4]}".lstrip("-")
+        digest = hashlib.sha256(stated.encode()).hexdigest()[:4]
+        plain = f"{plain}-{digest}".lstrip("-")
     return f"{name}--{plain}"
 
 
@@ -189,11 +200,17 @@ def rehearse(experiment: Experiment, where: str = "experiment") -> Experiment:
         }
     )
     entries = []
-    for entry, row in zip(small.methods, resolve_rows(small, where, tolerant=True), strict=True):
+    rows = resolve_rows(small, where, tolerant=True)
+    for entry, row in zip(small.methods, rows, strict=True):
         text = row.corpus
         if text is not None:
-            text = text.model_copy(update={"limit": min(r.limit, text.limit or r.limit)})
-            embedded = CorpusSettings(uri=f"embedded:{text.kind}", kind=text.kind, limit=text.limit)
+            limit = min(r.limit, text.limit or r.limit)
+            text = text.model_copy(update={"limit": limit})
+            embedded = CorpusSettings(
+                uri=f"embedded:{text.kind}",
+                kind=text.kind,
+                limit=limit,
+            )
             text = _available(load_text, text, embedded)
         entries.append(entry.model_copy(update={"corpus": text}))
     return small.model_copy(update={"methods": entries})

@@ -70,7 +70,10 @@ def check_until(until: Until, experiment: Experiment) -> None:
     InputError: it does not suit the experiment.
     """
     first = max(len(experiment.seeds), FIRST)
-    by_seed = [e.label for e in experiment.methods if e.config.get("model_by_seed")]
+    by_seed = []
+    for entry in experiment.methods:
+        if entry.config.get("model_by_seed"):
+            by_seed.append(entry.label)
     if by_seed:
         raise InputError(
             f"--until: no model for further seeds of {', '.join(by_seed)}", key="--until"
@@ -136,7 +139,8 @@ class MoreSeeds:
         earlier = stored.until if stored is not None else None
         if earlier is None or not earlier.analyses:
             return
-        if (list(earlier.seeds), earlier.first) != (self.seeds, self.first):
+        planned = (list(earlier.seeds), earlier.first)
+        if planned != (self.seeds, self.first):
             raise InputError(
                 f"--until: this comparison was analysed with at most {earlier.most} seeds, "
                 f"and not {self.until.most}, or with others",
@@ -146,7 +150,8 @@ class MoreSeeds:
 
     def begin(self, plan: Plan) -> Plan:
         """The plan of the first analysis."""
-        return self._with_seeds(plan, {_key(row): self.first for row in plan.rows})
+        counts = {_key(row): self.first for row in plan.rows}
+        return self._with_seeds(plan, counts)
 
     def describe(self) -> SeedsAdded:
         """Return the state as the comparison's file has it."""
@@ -165,14 +170,17 @@ class MoreSeeds:
         """All runs of the next analysis have ended: the comparison's file has to name it before it
         is made.
         """
-        self.analyses.append(ListedAnalysis(seeds=self.first + len(self.analyses)))
+        seeds = self.first + len(self.analyses)
+        self.analyses.append(ListedAnalysis(seeds=seeds))
 
     def close_analysis(self, plan: Plan, workdir: Path) -> Plan | None:
         """Make the analysis; the plan of the next round, None at the end."""
         analysis = self.analyse(workdir, plan.experiment.name)
         made = {"by": analysis.by, "rows": analysis.rows}
-        self.analyses[-1] = self.analyses[-1].model_copy(update=made)
-        counts = Counter((job.spec.base_model, job.row) for job in plan.jobs)
+        last = self.analyses[-1]
+        self.analyses[-1] = last.model_copy(update=made)
+        keys = [(job.spec.base_model, job.row) for job in plan.jobs]
+        counts = Counter(keys)
         number = self.first + len(self.analyses)
         more = self._with_seeds(
             plan, counts | Counter({key: number for key in counts if key in analysis.contending})
@@ -188,8 +196,9 @@ class MoreSeeds:
         texts = []
         for row in last.rows or ():
             texts.append(f"{row['row']}: {row['state']}")
-        rows = "; ".join(texts)
-        line = f"interim analysis {len(self.analyses)}, {last.seeds} seeds: {rows or 'nothing to compare'}"
+        rows = "; ".join(texts) or "nothing to compare"
+        number = len(self.analyses)
+        line = f"interim analysis {number}, {last.seeds} seeds: {rows}"
         if self.ended:
             return f"{line} ({_ENDINGS[self.ended]})"
         return line

@@ -55,13 +55,15 @@ class BatchStream:
 
     def _order(self, epoch: int) -> np.ndarray:
         if self._epoch is None or self._epoch[0] != epoch:
-            rng = np.random.default_rng(derive(self.seed, f"data order {epoch}"))
+            seed = derive(self.seed, f"data order {epoch}")
+            rng = np.random.default_rng(seed)
             self._epoch = (epoch, rng.permutation(len(self.corpus)))
         return self._epoch[1]
 
     def _megabatch(self, epoch: int, number: int) -> list[np.ndarray]:
         if self._cut is None or self._cut[0] != (epoch, number):
-            indices = self._order(epoch)[number * self.mega : (number + 1) * self.mega]
+            begin = number * self.mega
+            indices = self._order(epoch)[begin : begin + self.mega]
             if self.bucket > 1:
                 lengths = [min(self._length(int(i)), self.length_cap) for i in indices]
                 indices = indices[np.argsort(lengths, kind="stable")]
@@ -70,9 +72,12 @@ class BatchStream:
                 batches.append(indices[i : i + self.batch_size])
             batches = [b for b in batches if len(b) >= 2]
             if self.bucket > 1:
-                rng = np.random.default_rng(derive(self.seed, f"batch order {epoch} {number}"))
-                batches = [batches[i] for i in rng.permutation(len(batches))]
-            self._cut = ((epoch, number), [b for b in batches if len(b) >= self.shortest])
+                seed = derive(self.seed, f"batch order {epoch} {number}")
+                rng = np.random.default_rng(seed)
+                order = rng.permutation(len(batches))
+                batches = [batches[i] for i in order]
+            long_enough = [batch for batch in batches if len(batch) >= self.shortest]
+            self._cut = ((epoch, number), long_enough)
         return self._cut[1]
 
     def _length(self, index: int) -> int:
@@ -87,4 +92,5 @@ class BatchStream:
         number, position = divmod(within, self.bucket)
         indices = self._megabatch(epoch, number)[position]
         rng = np.random.default_rng(derive(self.seed, f"views {step}"))
-        return Batch([self.corpus[int(i)] for i in indices], rng, step)
+        items = [self.corpus[int(i)] for i in indices]
+        return Batch(items, rng, step)

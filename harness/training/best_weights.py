@@ -30,7 +30,8 @@ class BestWeights:
 
         weights = {}
         for name, t in encoder.state_dict().items():
-            weights[name] = t.detach().cpu().clone().contiguous()
+            copy = t.detach().cpu().clone()
+            weights[name] = copy.contiguous()
         if self.folder is None:
             self._memory = weights
             return ""

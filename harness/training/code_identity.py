@@ -48,7 +48,8 @@ class _Identity:
         self.seen: dict[int, tuple[int, Any]] = {}
 
     def of(self, what: Any) -> str:
-        return hashlib.sha256(repr(self.describe(what)).encode()).hexdigest()[:16]
+        described = repr(self.describe(what))
+        return hashlib.sha256(described.encode()).hexdigest()[:16]
 
     def describe(self, what: Any) -> Any:
         """Return texts, numbers and lists that say what a value is."""
@@ -62,12 +63,14 @@ class _Identity:
                 array = array.float()
             return str(what.dtype), self.describe(array.numpy())
         if isinstance(what, np.ndarray) and what.dtype != object:
-            digest = hashlib.sha256(np.ascontiguousarray(what).tobytes()).hexdigest()
+            content = np.ascontiguousarray(what).tobytes()
+            digest = hashlib.sha256(content).hexdigest()
             return str(what.dtype), what.shape, digest
         if isinstance(what, np.generic):
             return type(what).__name__, repr(what.item())
         if id(what) in self.seen:
-            return "as", self.seen[id(what)][0]
+            number, _ = self.seen[id(what)]
+            return "as", number
         self.seen[id(what)] = len(self.seen), what  # held, so that its number stays its own
         return self._describe_whole(what)
 
@@ -77,7 +80,8 @@ class _Identity:
                 (self.describe(key), self.describe(value)) for key, value in what.items()
             ]
         if isinstance(what, set | frozenset):
-            return "set", sorted(repr(self.describe(value)) for value in what)
+            members = [repr(self.describe(value)) for value in what]
+            return "set", sorted(members)
         if isinstance(what, Sequence):
             return type(what).__name__, [self.describe(value) for value in what]
         if isinstance(what, types.ModuleType):
@@ -87,7 +91,8 @@ class _Identity:
     def _describe_code(self, what: Any) -> Any:
         """Return what says what a function, class, method or other object does."""
         if isinstance(what, functools.partial):
-            return "partial", [self.describe(v) for v in (what.func, what.args, what.keywords)]
+            parts = (what.func, what.args, what.keywords)
+            return "partial", [self.describe(part) for part in parts]
         if isinstance(what, types.MethodType):
             return "bound", self.describe(what.__func__), self.describe(what.__self__)
         if isinstance(what, type):
@@ -106,7 +111,8 @@ class _Identity:
             return function.__module__, function.__qualname__, release
         function_code = function.__code__
         captured = {}
-        for name, cell in zip(function_code.co_freevars, function.__closure__ or (), strict=True):
+        cells = function.__closure__ or ()
+        for name, cell in zip(function_code.co_freevars, cells, strict=True):
             try:
                 captured[name] = cell.cell_contents
             except ValueError:  # not yet filled: a class within its own body
@@ -130,8 +136,9 @@ class _Identity:
                 inner = value.fget
             if name in ("__dict__", "__weakref__", "__doc__", "__annotations__", "__module__"):
                 continue
-            made = getattr(getattr(inner, "__code__", None), "co_filename", "").startswith("<")
-            if not made and isinstance(inner, (types.FunctionType, type, tuple, *_PLAIN)):
+            code = getattr(inner, "__code__", None)
+            is_made = getattr(code, "co_filename", "").startswith("<")
+            if not is_made and isinstance(inner, (types.FunctionType, type, tuple, *_PLAIN)):
                 values[name] = inner
         parents = [base for base in kind.__bases__ if base is not object]
         return source_of(kind), [self.describe(values), self.describe(parents)]
@@ -173,9 +180,11 @@ def source_of(what: Any) -> str:
             key="version",
             remedy="give version=1, and raise it when its numbers change",
         ) from None
-    if getattr(what, "__name__", "") == "<lambda>" and source.count("lambda") > 1:
+    is_lambda = getattr(what, "__name__", "") == "<lambda>"
+    if is_lambda and source.count("lambda") > 1:
         # Two functions of one line have one source; what they compute tells them apart.
-        source += what.__code__.co_code.hex() + repr(what.__code__.co_consts)
+        code = what.__code__
+        source += code.co_code.hex() + repr(code.co_consts)
     return source
 
 
@@ -216,5 +225,6 @@ def _release(module: str) -> str | None:
         return None
     found = metadata.distribution(names[0])
     # What was installed from a folder that its author still edits lies elsewhere.
-    inside = Path(file).is_relative_to(Path(str(found.locate_file(""))))
+    folder = Path(str(found.locate_file("")))
+    inside = Path(file).is_relative_to(folder)
     return found.version if inside else None

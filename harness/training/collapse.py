@@ -29,7 +29,8 @@ _SAMPLE = 64  # sentences whose two views are compared
 
 def early_looks(every: int) -> list[int]:
     """1, 2, 4, 8, ... below the first regular look."""
-    return [2**power for power in range((every - 1).bit_length())]
+    powers = range((every - 1).bit_length())
+    return [2**power for power in powers]
 
 
 class Limits(Protocol):
@@ -52,9 +53,11 @@ def describe_collapse(seen: Mapping[str, Any], config: Limits) -> str:
     where nothing does.
     """
     if seen["std"] < config.min_std:
-        return f"spread of the embeddings {seen['std']:.2g} is under {config.min_std}"
+        spread = seen["std"]
+        return f"spread of the embeddings {spread:.2g} is under {config.min_std}"
     if seen["effective_rank"] < config.min_rank:
-        return f"effective rank of the embeddings {seen['effective_rank']:.2f} is under {config.min_rank}"
+        rank = seen["effective_rank"]
+        return f"effective rank of the embeddings {rank:.2f} is under {config.min_rank}"
     return ""
 
 
@@ -135,9 +138,10 @@ def view_cosine(encoder: Encoder, texts: Sequence[str]) -> float | None:
         return None
     encoder.train()
     with torch.no_grad():
-        a, b = (h.float() for h in encoder.two_views(texts[:_SAMPLE], differ_by=None))
+        first, second = encoder.two_views(texts[:_SAMPLE], differ_by=None)
+        cosines = torch.nn.functional.cosine_similarity(first.float(), second.float())
     encoder.eval()
-    return float(torch.nn.functional.cosine_similarity(a, b).mean())
+    return float(cosines.mean())
 
 
 def describe_loss_terms(lines: Sequence[Mapping[str, Any]], batch_size: int) -> str:
@@ -148,24 +152,28 @@ def describe_loss_terms(lines: Sequence[Mapping[str, Any]], batch_size: int) -> 
         return ""
     names = [name for name in lines[-1] if name not in _NO_TERMS]
     names = [name for name in names if name != "loss"] or names
-    told: dict[str, list[str]] = {"vanished": [], "did not move": [], "": []}
+    vanished: list[str] = []
+    unmoved: list[str] = []
+    moved: list[str] = []
     for name in names:
         values = [float(line[name]) for line in lines if name in line]
         first = values[0]
         last = values[-1]
         most = max(map(abs, values))
+        of_equals = _of_equals(last, batch_size)
         if abs(last) <= _VANISHED * most:
-            told["vanished"].append(f"{name} ({first:.3g} to {last:.2g})")
+            vanished.append(f"{name} ({first:.3g} to {last:.2g})")
         elif max(values) - min(values) <= _UNMOVED * most:
-            told["did not move"].append(f"{name} ({last:.4g}{_of_equals(last, batch_size)})")
+            unmoved.append(f"{name} ({last:.4g}{of_equals})")
         else:
-            told[""].append(
-                f"{name} went from {first:.3g} to {last:.3g}{_of_equals(last, batch_size)}"
-            )
+            moved.append(f"{name} went from {first:.3g} to {last:.3g}{of_equals}")
     parts = []
-    for how, some in told.items():
-        if some:
-            parts.append(f"{', '.join(some)} {how}".strip())
+    if vanished:
+        parts.append(f"{', '.join(vanished)} vanished")
+    if unmoved:
+        parts.append(f"{', '.join(unmoved)} did not move")
+    if moved:
+        parts.append(", ".join(moved))
     if len(names) > 1:
         return f"of the loss, {'; '.join(parts)}"
     return "; ".join(parts)
@@ -178,13 +186,18 @@ def note_constant_loss(lines: Sequence[Mapping[str, Any]]) -> str:
     values = [float(line["loss"]) for line in lines]
     constant: list[float] = []
     for value in reversed(values):
-        if constant and abs(value - constant[0]) > _CONSTANT * abs(constant[0]):
+        if not constant:
+            constant.append(value)
+            continue
+        first = constant[0]
+        if abs(value - first) > _CONSTANT * abs(first):
             break
         constant.append(value)
     if len(constant) < _LINES:
         return ""
     since = lines[-len(constant)]["step"]
-    return f"the loss did not move from {constant[0]:.4g} after training step {since}: nothing was learnt from then on"
+    loss = f"{constant[0]:.4g}"
+    return f"the loss did not move from {loss} after training step {since}: nothing was learnt from then on"
 
 
 def not_finite(terms: Mapping[str, float]) -> str:

@@ -83,7 +83,8 @@ class CommandConfig(MethodConfig):
     def _places_are_known(cls, value: str) -> str:
         for name in _PLACE.findall(value):
             if name not in _PLACES:
-                known = ", ".join(f"{{{place}}}" for place in _PLACES)
+                places = [f"{{{place}}}" for place in _PLACES]
+                known = ", ".join(places)
                 raise ValueError(f"replaces {known} only, but has {{{name}}}")
         if value and "{out}" not in value:
             raise ValueError("has no {out}, where the model is expected")
@@ -149,8 +150,10 @@ class Command(Method):
             )
         lines = []
         for name in sorted(found):
-            lines.append(f"{name} {sha256_of(found[name])}")
-        return {"files": hashlib.sha256("\n".join(lines).encode()).hexdigest()}
+            digest = sha256_of(found[name])
+            lines.append(f"{name} {digest}")
+        content = "\n".join(lines)
+        return {"files": hashlib.sha256(content.encode()).hexdigest()}
 
     def _folder(self) -> Path:
         folder = real_path(Path(self.config.folder))
@@ -181,17 +184,21 @@ class Command(Method):
             words.append(_PLACE.sub(lambda place: values[place.group(1)], word))
         if words[0] in ("python", "python3"):
             words[0] = self._interpreter()
-        elif (
-            shutil.which(words[0], path=None) is None and not (self._folder() / words[0]).is_file()
-        ):
+        elif not self._is_program(words[0]):
             raise InputError(f'"{words[0]}" is no program here', key="run")
         return words
+
+    def _is_program(self, word: str) -> bool:
+        if shutil.which(word, path=None) is not None:
+            return True
+        return (self._folder() / word).is_file()
 
     def _interpreter(self) -> str:
         given = str(self.config.python)
         if not given:
             return sys.executable
-        for place in (self._folder() / given, Path(given).absolute()):
+        places = (self._folder() / given, Path(given).absolute())
+        for place in places:
             if place.is_file():
                 return str(place)
         found = shutil.which(given)
@@ -263,7 +270,8 @@ class Command(Method):
             )
 
     def _open_output(self, output: Path, log: Path) -> Encoder | ForeignEncoder:
-        if not any((output / name).is_file() for name in ("modules.json", "config.json")):
+        files = [output / name for name in ("modules.json", "config.json")]
+        if not any(file.is_file() for file in files):
             raise RunError(f"the command wrote no model into {{out}}{_last_lines(log)}")
         try:
             return self._open(str(output), self.config.pooling)
@@ -357,9 +365,14 @@ def _write_text(items: Corpus, work: Path, kind: str) -> Path:
             writer = csv.writer(stream)
             pairs: list[Any] = list(items)
             hard = any(pair.negative is not None for pair in pairs)
-            writer.writerow(["sent0", "sent1", *(["hard_neg"] if hard else [])])
+            header = ["sent0", "sent1"]
+            if hard:
+                header.append("hard_neg")
+            writer.writerow(header)
             for pair in pairs:
-                row = [pair.anchor, pair.positive, *([pair.negative or ""] if hard else [])]
+                row = [pair.anchor, pair.positive]
+                if hard:
+                    row.append(pair.negative or "")
                 writer.writerow(row)
         return file
     if kind == "documents":
@@ -374,10 +387,12 @@ def _write_text(items: Corpus, work: Path, kind: str) -> Path:
 
 def _last_lines(log: Path) -> str:
     """Return the last lines of a log as the end of a message; empty where there are none."""
-    lines = [line.strip() for line in log.read_text("utf-8", errors="replace").splitlines()]
+    written = log.read_text("utf-8", errors="replace").splitlines()
+    lines = [line.strip() for line in written]
     said = [line for line in lines if line][-_LAST_LINES:]
     if said:
-        return f"; its last lines: {' | '.join(line[:200] for line in said)}"
+        shown = " | ".join(line[:200] for line in said)
+        return f"; its last lines: {shown}"
     return ""
 
 

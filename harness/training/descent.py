@@ -35,7 +35,8 @@ def decay_groups(parameters: Iterable[nn.Parameter], weight_decay: float) -> lis
     Frozen parameters are left out. A parameter that occurs twice, for example of an encoder that
     the heads hold too, is in one group once: an optimiser would step it twice.
     """
-    learning = {id(p): p for p in parameters if p.requires_grad}.values()
+    trainable = [p for p in parameters if p.requires_grad]
+    learning = {id(p): p for p in trainable}.values()
     groups = [
         {"params": [p for p in learning if p.ndim >= 2], "weight_decay": weight_decay},
         {"params": [p for p in learning if p.ndim < 2], "weight_decay": 0.0},
@@ -52,7 +53,8 @@ def check_optimizer(optimizer: torch.optim.Optimizer) -> None:
     parameters = []
     for group in optimizer.param_groups:
         parameters.extend(group["params"])
-    if len({id(p) for p in parameters}) < len(parameters):
+    distinct = {id(p) for p in parameters}
+    if len(distinct) < len(parameters):
         raise InputError(
             "a parameter is in it twice, so it would be trained at twice the rate",
             key="optimizer",
@@ -110,7 +112,9 @@ class Descent:
             context.device.split(":")[0], enabled=precision == "fp16"
         )
         self.curves = Curves(context.folder)
-        self._file = context.folder / "checkpoint" / "state.pt" if context.folder else None
+        self._file = None
+        if context.folder:
+            self._file = context.folder / "checkpoint" / "state.pt"
         self._saved = time.monotonic()
 
     def identity(self) -> dict[str, Any]:
@@ -136,7 +140,8 @@ class Descent:
 
     def at_log_step(self) -> bool:
         """Does the curve get a line for the last update?"""
-        return self.step % self.log_every == 0 or self.step in (1, self.steps)
+        is_first_or_last = self.step in (1, self.steps)
+        return is_first_or_last or self.step % self.log_every == 0
 
     def log(self, terms: dict[str, float], *, progress: str, diverged: str) -> None:
         """Put the last update's `terms` into the curve and tell the `progress`.
@@ -159,20 +164,26 @@ class Descent:
             StopRequested: by `context.stop`; the checkpoint is that of this update.
         """
         asked = self.context.stop is not None and self.context.stop()
-        if not asked and time.monotonic() - self._saved <= self.context.checkpoint_seconds:
+        since = time.monotonic() - self._saved
+        if not asked and since <= self.context.checkpoint_seconds:
             return False
         if self._file is not None:
             self.curves.flush()
             device = self.context.device
             buffer = io.BytesIO()
+            states = {name: module.state_dict() for name, module in self.modules.items()}
+            counters = {name: getattr(self, name) for name in ("step", *self.counters)}
+            cuda_rng = []
+            if device.startswith("cuda"):
+                cuda_rng.append(torch.cuda.get_rng_state(device))
             state = {
-                **{name: module.state_dict() for name, module in self.modules.items()},
+                **states,
                 "optimizer": self.optimizer.state_dict(),
                 "scaler": self.scaler.state_dict(),
                 "rng": torch.get_rng_state(),
-                "cuda_rng": [torch.cuda.get_rng_state(device)] if device.startswith("cuda") else [],
+                "cuda_rng": cuda_rng,
                 "identity": self.identity(),
-                **{name: getattr(self, name) for name in ("step", *self.counters)},
+                **counters,
             }
             torch.save(state, buffer)
             write_atomic(self._file, buffer.getvalue())
@@ -267,7 +278,8 @@ class Curves:
         """Read what an earlier process wrote, up to and including `step`."""
         if self.file is not None and self.file.exists():
             try:
-                earlier = [json.loads(line) for line in read_lines(self.file) if line]
+                texts = [line for line in read_lines(self.file) if line]
+                earlier = [json.loads(text) for text in texts]
                 self.lines = [line for line in earlier if line["step"] <= step]
             except (InputError, ValueError, TypeError, KeyError, RecursionError):
                 if self.file.is_dir():

@@ -206,7 +206,8 @@ class TrainedMethod(Method):
         text.
         """
         super().__init_subclass__(**options)
-        card = getattr(cls, "card", None) or MethodCard(getattr(cls, "name", cls.__name__), "none")
+        untrained = MethodCard(getattr(cls, "name", cls.__name__), "none")
+        card = getattr(cls, "card", None) or untrained
         if card.text == "none":
             if card.supervision == "untrained":
                 learns = "unsupervised"
@@ -315,14 +316,16 @@ class TrainedMethod(Method):
         stream_of = require_corpus(self, corpus)
         torch.manual_seed(derive(context.seed, "init"))
         encoder = self.load_base().to(context.device)
-        if self.config.packed == "auto" and not context.device.startswith("cpu"):
+        is_on_cpu = context.device.startswith("cpu")
+        if self.config.packed == "auto" and not is_on_cpu:
             # On a GPU padding costs less than the many small kernels of packed attention.
             encoder.packed = False
         if isinstance(self.config, ViewsConfig):
             encoder.view_dropout = self.config.dropout
         heads = self.heads(encoder).to(context.device)
         self.fit_report = FitReport()
-        self.fit_report = Trainer(self, encoder, heads, stream_of, context).run(self.fit_report)
+        trainer = Trainer(self, encoder, heads, stream_of, context)
+        self.fit_report = trainer.run(self.fit_report)
         encoder.eval()
         self._encoder = encoder.finish()
         return self
@@ -347,7 +350,10 @@ def check_terms(terms: Any) -> None:
         InputError: no dictionary with "loss", a term that is no scalar tensor, or a loss without a
             gradient.
     """
-    returned = [*terms] if isinstance(terms, dict) else type(terms).__name__
+    if isinstance(terms, dict):
+        returned: Any = [*terms]
+    else:
+        returned = type(terms).__name__
     if not isinstance(terms, dict) or "loss" not in terms:
         raise InputError(
             f'loss() must return a dict with the key "loss", but returned {returned}', key="loss"
@@ -427,7 +433,8 @@ class Trainer(Descent):
         # again: heads may have put adapters into all layers
         if config.trainable_layers is not None:
             freeze_below(encoder, config.trainable_layers, method.base_model)
-        groups = decay_groups([*encoder.parameters(), *heads.parameters()], config.weight_decay)
+        parameters = [*encoder.parameters(), *heads.parameters()]
+        groups = decay_groups(parameters, config.weight_decay)
         super().__init__(
             {"encoder": encoder, "heads": heads, **_own_modules(method, context.device)},
             method.optimizer(groups),
@@ -464,9 +471,11 @@ class Trainer(Descent):
                 self._evaluate()
             while self.step < self.steps:
                 self._update()
-                if self.step % self.config.eval_every == 0 or self.step == self.steps:
+                is_last = self.step == self.steps
+                if is_last or self.step % self.config.eval_every == 0:
                     self._evaluate()
-                    if self.config.patience is not None and self.worse >= self.config.patience:
+                    patience = self.config.patience
+                    if patience is not None and self.worse >= patience:
                         self.stopped_early = True
                         break
                 elif self.step in self.early:
@@ -497,7 +506,8 @@ class Trainer(Descent):
         self.encoder.train()
         self.heads.train()
         batch = self.stream.batch(self.step)
-        rate = self.config.learning_rate * self.method.schedule(self.step, self.steps)
+        schedule = self.method.schedule(self.step, self.steps)
+        rate = self.config.learning_rate * schedule
         with autocast(self.precision, self.context.device), count_tokens() as lengths:
             terms = self._terms(batch)
         check_terms(terms)
@@ -513,14 +523,16 @@ class Trainer(Descent):
         if self.at_log_step():
             values = {name: float(term.detach()) for name, term in terms.items()}
             if self.best["step"] is not None:
-                dev = f", best dev {100 * self.best['dev']:.2f}"
+                best = 100 * self.best["dev"]
+                dev = f", best dev {best:.2f}"
             else:
                 dev = ""
+            loss = values["loss"]
+            at = f"at step {self.step} of {self.steps}"
             self.log(
                 {**values, "lr": rate, "grad_norm": float(norm)},
-                progress=f"loss {values['loss']:.4g}{dev}",
-                diverged=f"the loss is {values['loss']} at step {self.step} of {self.steps}{not_finite(values)}"
-                f"{self._helps()}",
+                progress=f"loss {loss:.4g}{dev}",
+                diverged=f"the loss is {loss} {at}{not_finite(values)}{self._helps()}",
             )
 
     def _terms(self, batch: Batch) -> dict[str, torch.Tensor]:
@@ -537,7 +549,8 @@ class Trainer(Descent):
         with Prefixes() as prefixes:
             for _ in prefixes.widths(self.widths):
                 again = replace(batch, rng=copy.deepcopy(batch.rng))
-                for name, term in self.method.loss(self.encoder, self.heads, again).items():
+                terms = self.method.loss(self.encoder, self.heads, again)
+                for name, term in terms.items():
                     if name in total:
                         total[name] = total[name] + term
                     else:
@@ -617,7 +630,8 @@ class Trainer(Descent):
             raise TrainingStopped(
                 "diverged", f"the embeddings are not finite at step {self.step}{self._helps()}"
             )
-        looks = [line for line in self.curves.lines if line["kind"] in ("dev", EARLY)]
+        lines = self.curves.lines
+        looks = [line for line in lines if line["kind"] in ("dev", EARLY)]
         ends = (
             bool(describe_collapse(seen, self.config))
             and self.step > 0
@@ -631,14 +645,16 @@ class Trainer(Descent):
         assert self.context.dev is not None
         views = view_cosine(self.encoder, self.context.dev.texts())
         lines = [line for line in self.curves.lines if line["kind"] == "train"]
-        return explain_collapse(looks, lines, self.config, self.steps, views) + self._helps()
+        why = explain_collapse(looks, lines, self.config, self.steps, views)
+        return why + self._helps()
 
     def _helps(self) -> str:
         helps = self.method.card.when_it_collapses
         return f"; what usually helps: {helps}" if helps else ""
 
     def _fill(self, report: FitReport) -> None:
-        note = note_constant_loss([line for line in self.curves.lines if line["kind"] == "train"])
+        lines = [line for line in self.curves.lines if line["kind"] == "train"]
+        note = note_constant_loss(lines)
         report.training = {
             "steps": self.step,
             "planned_steps": self.steps,

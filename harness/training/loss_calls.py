@@ -53,7 +53,10 @@ class ThinModel(nn.Module):
     def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Any]:
         """Add the vectors (n, d) of a view as "sentence_embedding"."""
         view = int(features["view"][0])
-        inputs = {key: value for key, value in features.items() if key in _INPUTS}
+        inputs = {}
+        for key, value in features.items():
+            if key in _INPUTS:
+                inputs[key] = value
         hidden, attention = (
             None if pair is None else (pair[view], pair[view]) for pair in self.rates
         )
@@ -105,7 +108,8 @@ class Call:
 
 
 def _twice(a: Tensor) -> Tensor:
-    return torch.arange(len(a), device=a.device).repeat(2)
+    numbers = torch.arange(len(a), device=a.device)
+    return numbers.repeat(2)
 
 
 def _with_miner(built: Any, a: Tensor, b: Tensor) -> Any:
@@ -113,7 +117,8 @@ def _with_miner(built: Any, a: Tensor, b: Tensor) -> Any:
     miner = getattr(built, "harness_miner", None)
     if miner is None:
         return built(both, _twice(a))
-    return built(both, _twice(a), miner(both, _twice(a)))
+    labels = _twice(a)
+    return built(both, labels, miner(both, labels))
 
 
 _PAIR = Call("f(a, b)", lambda f, a, b: f(a, b))
@@ -155,11 +160,12 @@ def calls_of(loss: Any) -> list[Call]:
         return [_METRIC, _REFERENCE]
     if {"local_proj", "global_proj"} <= set(names):
         return [_PROJECTIONS]
-    needed = [parameter.name for parameter in parameters if parameter.default is parameter.empty]
-    open_ended = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
+    needed = [one.name for one in parameters if one.default is one.empty]
+    open_ended = any(one.kind is one.VAR_POSITIONAL for one in parameters)
     if len(needed) == 1 and len(names) == 1 and not open_ended:
         return [_LIST]
-    if len(needed) > 2 or (len(names) < 2 and not open_ended):
+    takes_one = len(names) < 2 and not open_ended
+    if len(needed) > 2 or takes_one:
         raise InputError(
             f"{getattr(loss, '__name__', type(loss).__name__)} takes ({', '.join(names)}), but a loss gets two views",
             key="loss",
@@ -202,11 +208,13 @@ def choose_call(calls: Sequence[Call], make: Callable[[], Any], dimension: int) 
     with torch.random.fork_rng(devices=[]):
         for call in calls:
             torch.manual_seed(0)
-            a, b = (torch.randn(8, dimension, requires_grad=True) for _ in range(2))
+            a = torch.randn(8, dimension, requires_grad=True)
+            b = torch.randn(8, dimension, requires_grad=True)
             try:
                 loss = total(call.run(make(), a, b))["loss"]
             except Exception as error:  # whatever a loss raises on what it does not take
-                reasons.append(f"{call.name}: {first_line(error):.150}")
+                reason = f"{first_line(error):.150}"
+                reasons.append(f"{call.name}: {reason}")
                 continue
             fault = gradient_fault(loss, [(0, a), (1, b)], zero_counts=False)
             if not fault:

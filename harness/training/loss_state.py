@@ -67,9 +67,11 @@ class LossState(nn.Module):
             for name, value in _attributes(one):
                 for number, part in enumerate(_parts(value)):
                     self._check(part, name)
-                    waiting.append((f"{place}/{name}.{number}", part))
+                    below = f"{place}/{name}.{number}"
+                    waiting.append((below, part))
             if isinstance(one, nn.Module):
-                waiting += [(f"{place}/{name}", part) for name, part in one.named_children()]
+                for name, part in one.named_children():
+                    waiting.append((f"{place}/{name}", part))
 
     def _check(self, value: Any, name: str) -> None:
         if _is_value(value) or _is_constant(value) or _has_attributes(value):
@@ -105,7 +107,9 @@ class LossState(nn.Module):
         for key, value in state_dict.items():
             place, _, name = key.rpartition(".")
             module = modules.get(place)
-            if module is None or not torch.is_tensor(value) or name in module._parameters:
+            if module is None or name in module._parameters:
+                continue
+            if not torch.is_tensor(value):
                 continue
             there = module._buffers.get(name)
             if there is None or there.shape != value.shape:
@@ -133,7 +137,8 @@ _TORCH = frozenset(vars(nn.Module()))  # attributes of every module, which torch
 def _attributes(one: Any) -> list[tuple[str, Any]]:
     """Return the attributes of an object, those of every module left out."""
     if isinstance(one, nn.Module):
-        return [(name, value) for name, value in vars(one).items() if name not in _TORCH]
+        attributes = vars(one).items()
+        return [(name, value) for name, value in attributes if name not in _TORCH]
     return list(vars(one).items())
 
 
@@ -167,9 +172,12 @@ def _parts(value: Any) -> list[Any]:
     if _is_value(value):
         return []
     if isinstance(value, dict):
-        return [part for one in value.values() for part in _parts(one)]
+        return _parts(list(value.values()))
     if isinstance(value, list | tuple | deque | set | frozenset):
-        return [part for one in value for part in _parts(one)]
+        parts = []
+        for one in value:
+            parts.extend(_parts(one))
+        return parts
     return [value]
 
 
@@ -180,7 +188,8 @@ def _is_value(value: Any) -> bool:
     if isinstance(value, np.ndarray):
         return not value.dtype.hasobject
     if isinstance(value, dict):
-        return all(map(_is_value, value)) and all(map(_is_value, value.values()))
+        members = [*value.keys(), *value.values()]
+        return all(map(_is_value, members))
     if isinstance(value, list | tuple | deque | set | frozenset):
         return all(map(_is_value, value))
     return False
@@ -206,7 +215,8 @@ def _pack(value: Any) -> Any:
             "most": value.maxlen,
         }
     if isinstance(value, list | tuple | set | frozenset):
-        kind = next(name for name, known in _SEQUENCES.items() if isinstance(value, known))
+        kinds = [name for name, known in _SEQUENCES.items() if isinstance(value, known)]
+        kind = kinds[0]
         return {"kind": kind, "value": [_pack(one) for one in value]}
     return value
 
@@ -228,9 +238,11 @@ def _unpack(value: Any) -> Any:
     if kind == "number":
         return value["value"].numpy()[()]
     if kind == "dict":
-        return {_unpack(key): _unpack(one) for key, one in value["value"]}
+        pairs = value["value"]
+        return {_unpack(key): _unpack(one) for key, one in pairs}
     if kind == "deque":
-        return deque(map(_unpack, value["value"]), maxlen=value["most"])
+        members = map(_unpack, value["value"])
+        return deque(members, maxlen=value["most"])
     return _SEQUENCES[kind](map(_unpack, value["value"]))
 
 
@@ -240,9 +252,11 @@ def _to(value: Any, device: torch.device) -> Any:
     if isinstance(value, dict):
         return {key: _to(one, device) for key, one in value.items()}
     if isinstance(value, deque):
-        return deque((_to(one, device) for one in value), maxlen=value.maxlen)
+        moved = [_to(one, device) for one in value]
+        return deque(moved, maxlen=value.maxlen)
     if type(value) in (list, tuple):
-        return type(value)(_to(one, device) for one in value)
+        moved = [_to(one, device) for one in value]
+        return type(value)(moved)
     return value
 
 

@@ -69,8 +69,10 @@ class OwnLoss(ViewMethod):
         built = self._make(encoder)
         calls = calls_of(built)
         kind = type(self)
-        again = (lambda: self._make(encoder)) if kind.build is not None else (lambda: built)
-        self._call = choose_call(calls, again, encoder.dimension)
+        if kind.build is None:
+            self._call = choose_call(calls, lambda: built, encoder.dimension)
+        else:
+            self._call = choose_call(calls, lambda: self._make(encoder), encoder.dimension)
         self._learns = False
         return LossState(built)
 
@@ -85,7 +87,9 @@ class OwnLoss(ViewMethod):
             if value != parameters[name].default:  # not every class takes what it inherits
                 values[name] = value
         model = _parameter_for_model(kind.build)
-        wanted = {} if model is None else {model: _model_for(model, encoder)}
+        wanted = {}
+        if model is not None:
+            wanted[model] = _model_for(model, encoder)
         with use_seed(torch.initial_seed()):
             built = _call_maker(kind.build, wanted, values)
             if kind.miner is not None:
@@ -102,7 +106,13 @@ class OwnLoss(ViewMethod):
         assert self._call is not None
         assert isinstance(heads, LossState)
         config = self.config
-        views = make_views(batch.items, encoder, config, batch.rng, max_length=config.train_length)
+        views = make_views(
+            batch.items,
+            encoder,
+            config,
+            batch.rng,
+            max_length=config.train_length,
+        )
         models = [module for module in heads.modules() if isinstance(module, ThinModel)]
         heads.follow(encoder.device)
         given: list[Any]
@@ -115,13 +125,18 @@ class OwnLoss(ViewMethod):
             ]
         else:
             given = list(encode(encoder, views, config.differ_by))
-        with use_seed(int(batch.rng.integers(2**31))):
+        seed = int(batch.rng.integers(2**31))
+        with use_seed(seed):
             terms = self._evaluate(heads.built, *given)
         if not self._learns:
-            vectors = _encoded_by(models) if self._call.on_features else list(enumerate(given))
+            if self._call.on_features:
+                vectors = _encoded_by(models)
+            else:
+                vectors = list(enumerate(given))
             fault = gradient_fault(terms["loss"], vectors) if vectors else ""
             if fault:
-                raise InputError(f"{fault} (first batch, {self._call.name})", key="loss")
+                message = f"{fault} (first batch, {self._call.name})"
+                raise InputError(message, key="loss")
             self._learns = True
         for model in models:
             model.vectors.clear()
@@ -145,7 +160,8 @@ class OwnLoss(ViewMethod):
 def _features(encoder: Encoder, ids: list[list[int]], view: int) -> dict[str, Tensor]:
     features = encoder.collate(ids)
     placed = {name: tensor.to(encoder.device) for name, tensor in features.items()}
-    return {**placed, "view": torch.full((len(ids),), view)}
+    view_of_rows = torch.full((len(ids),), view)
+    return {**placed, "view": view_of_rows}
 
 
 def _encoded_by(models: list[ThinModel]) -> list[tuple[int, Tensor]]:
@@ -156,7 +172,11 @@ def _encoded_by(models: list[ThinModel]) -> list[tuple[int, Tensor]]:
     if len({view for view, _ in made}) > 1:
         return made
     used = [model for model in models if model.vectors]
-    return [(min(place, 1), pair[1]) for place, model in enumerate(used) for pair in model.vectors]
+    encoded = []
+    for place, model in enumerate(used):
+        for _, vectors in model.vectors:
+            encoded.append((min(place, 1), vectors))
+    return encoded
 
 
 def _parameter_for_model(build: Callable[..., Any]) -> str | None:
@@ -181,7 +201,8 @@ def _signature(build: Callable[..., Any]) -> dict[str, inspect.Parameter]:
             found = list(inspect.signature(build).parameters.values())
         except (TypeError, ValueError):
             return {}
-        return {p.name: p for p in found if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+        named = [p for p in found if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        return {p.name: p for p in named}
     parameters: dict[str, inspect.Parameter] = {}
     passed_on = True
     for kind in build.__mro__:
@@ -189,7 +210,8 @@ def _signature(build: Callable[..., Any]) -> dict[str, inspect.Parameter]:
             break
         if "__init__" not in vars(kind):
             continue
-        own = list(inspect.signature(kind.__init__).parameters.values())[1:]  # type: ignore[misc]
+        signature = inspect.signature(kind.__init__)  # type: ignore[misc]
+        own = list(signature.parameters.values())[1:]
         for p in own:
             given = not passed_on and p.default is p.empty  # by the class below
             if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and not given:
@@ -336,7 +358,8 @@ def _make_config(
                 f"{name} needs a value of {key}", key=key, remedy=f"give {key}=..., or a factory"
             )
         if _fits_a_config(given):
-            fields[key] = (Any, option(given, f"argument of {name}", **_sweep_of(space, key)))
+            swept = _sweep_of(space, key)
+            fields[key] = (Any, option(given, f"argument of {name}", **swept))
             arguments.append(key)
         elif given is not parameter.default:
             raise InputError(
@@ -347,8 +370,9 @@ def _make_config(
     known = sorted([*own, *arguments])
     for key in [*options, *space]:
         if key not in own and key not in arguments:
-            raise InputError(f'{name}: no option "{key}"{nearest(key, known)}', key=key)
-    defaults = OwnLossConfig.parse({**{key: options[key] for key in options}}, f'loss "{name}"')
+            hint = nearest(key, known)
+            raise InputError(f'{name}: no option "{key}"{hint}', key=key)
+    defaults = OwnLossConfig.parse({**options}, f'loss "{name}"')
     for key in {*options, *space} & set(own):
         info = copy.copy(own[key])
         info.default = getattr(defaults, key)
@@ -369,7 +393,7 @@ def _sweep_of(space: Mapping[str, Any], key: str) -> dict[str, Any]:
     if key not in space:
         return {}
     given = space[key]
-    if isinstance(given, tuple | list) and len(given) == 2 and isinstance(given, tuple):
+    if isinstance(given, tuple) and len(given) == 2:
         return {"sweep": given}
     return {"sweep": list(given)}
 
@@ -394,7 +418,8 @@ def method_from_path(path: str) -> type[Method]:
     if isinstance(found, nn.Module):
         return make_loss_method(found, name=name)
     if not callable(found):
-        raise InputError(f'"{path}" is a {type(found).__name__}, and no loss', key="loss")
+        kind = type(found).__name__
+        raise InputError(f'"{path}" is a {kind}, and no loss', key="loss")
     if isinstance(found, type) or len(_arguments_needed(found)) < 2:
         return make_loss_method(build=found, name=name)
     return make_loss_method(found, name=name)
@@ -402,4 +427,5 @@ def method_from_path(path: str) -> type[Method]:
 
 def _arguments_needed(function: Callable[..., Any]) -> list[str]:
     """Return the names of the arguments that a function cannot be called without."""
-    return [p.name for p in _signature(function).values() if p.default is p.empty]
+    parameters = _signature(function).values()
+    return [p.name for p in parameters if p.default is p.empty]

@@ -44,7 +44,10 @@ class ViewMethod(TrainedMethod):
         """
         if "sentence_crop" not in self.config.views:
             return super().stream(corpus, seed)
-        usable = [place for place, text in enumerate(corpus) if self.config.crops(text)]
+        usable = []
+        for place, text in enumerate(corpus):
+            if self.config.crops(text):
+                usable.append(place)
         if len(usable) < 2:
             raise InputError(
                 f"corpus {corpus.uri}: {len(usable)} of {len(corpus)} documents have two "
@@ -54,7 +57,8 @@ class ViewMethod(TrainedMethod):
                 remedy="give other documents, lower sentence_crop or shortest, or raise longest",
             )
         stream = super().stream(Subset(corpus, usable), seed)  # type: ignore[arg-type]
-        stream.about = {"documents": len(usable), "documents_too_short": len(corpus) - len(usable)}
+        too_short = len(corpus) - len(usable)
+        stream.about = {"documents": len(usable), "documents_too_short": too_short}
         return stream
 
     @property
