@@ -674,10 +674,11 @@ def set_value(tree: dict[str, Any], keys: Sequence[str], value: Any, override: s
     for key in tables:
         if isinstance(tree.get(key), str) and key in _SHORTHAND:
             tree[key] = {_SHORTHAND[key]: tree[key]}
-        tree = tree.setdefault(key, {})
-        if not isinstance(tree, dict):
+        table = tree.setdefault(key, {})
+        if not isinstance(table, dict):
             message = f'--set {override}: "{key}" is no table'
             raise InputError(message, key="--set")
+        tree = table
     tree[last] = value
 
 
@@ -685,12 +686,11 @@ def _tables(value: Any) -> list[dict[str, Any]]:
     """The tables of a list, or of a table of tables; none of what is not valid, which is reported
     later.
     """
+    values = value
     if isinstance(value, dict):
-        values = list(value.values())
-    elif isinstance(value, list):
-        values = value
-    else:
-        values = []
+        values = value.values()
+    elif not isinstance(value, list):
+        values = ()
     return [table for table in values if isinstance(table, dict)]
 
 

@@ -109,7 +109,7 @@ def _fit(row: Row, corpus: Corpus | None, device: str, precision: str) -> Method
 def _texts_of(corpus: Corpus | None) -> Sequence[str]:
     """Return texts to encode: of the corpus, else a few sentences again and again."""
     if corpus is None:
-        texts = []
+        texts: list[str] = []
         for number in range(_SENTENCES // 3):
             texts.extend(f"{text} {number}" for text in _SAMPLE)
         return texts

@@ -8,7 +8,7 @@ and the code of plugins. Paths of the machine and what may be a credential are n
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib import metadata
@@ -44,6 +44,7 @@ from harness.tasks.own.open_file import open_file
 
 Members = dict[str, bytes | Path]
 SCHEMA = 1
+_REMEDY = "run the comparison again, or put the file back"
 
 
 @dataclass
@@ -94,7 +95,8 @@ def make_pack(
     records = _read_records(workdir, file)
     experiment = read_experiment(file.experiment)
     pack = Pack()
-    own = _collect_data(pack, experiment, file, records, OwnFolders(workdir, file), data=data)
+    folders = OwnFolders(workdir, file)
+    own = _collect_data(pack, experiment, file, records, folders, data=data)
     hide = HiddenPaths(workdir, {one.path: one.place for one in own})
     code = PackedCode(records)
     for place, source in code.files.items():
@@ -102,7 +104,7 @@ def make_pack(
     pack.remarks += code.remarks
     for record in records:
         _add_run(pack, workdir, record, hide, weights=weights)
-    places = Places(own, OwnFolders(workdir, file))
+    places = Places(own, folders)
     _add_comparison(pack, workdir, file, experiment, places, hide)
     pack.manifest = {
         "schema": SCHEMA,
@@ -118,8 +120,10 @@ def make_pack(
         "machines": _machines(records),
         "weights": weights,
     }
-    pack.add(MANIFEST, (json.dumps(pack.manifest, indent=1, sort_keys=True) + "\n").encode())
-    pack.add("README.md", _describe(pack, name, own, data).encode())
+    manifest = json.dumps(pack.manifest, indent=1, sort_keys=True)
+    pack.add(MANIFEST, f"{manifest}\n".encode())
+    readme = _describe(pack, name, own, data)
+    pack.add("README.md", readme.encode())
     _check_private(pack, records, allowed=paths)
     return pack
 
@@ -140,8 +144,11 @@ def _read_records(workdir: Path, file: ComparisonFile) -> list[Record]:
     Raises:
         InputError: none has ended, or they are those of a rehearsal.
     """
-    ids = dict.fromkeys(run.id for run in file.runs)
-    found = [record for run in ids if (record := RunFolder(workdir, run).read()) is not None]
+    found = []
+    for run in dict.fromkeys(run.id for run in file.runs):
+        record = RunFolder(workdir, run).read()
+        if record is not None:
+            found.append(record)
     if not any(record.status == "finished" for record in found):
         raise InputError("no run of it has finished", file=file.name, remedy="run it first")
     if any(record.rehearsal for record in found):
@@ -171,7 +178,7 @@ def _collect_data(
     pack: Pack,
     experiment: Experiment,
     file: ComparisonFile,
-    records: Iterable[Record],
+    records: Sequence[Record],
     folders: OwnFolders,
     *,
     data: bool,
@@ -187,7 +194,8 @@ def _collect_data(
         if path in found:
             continue
         place = f"{DATA}/{path.name}"
-        if any(other.place == place for other in found.values()):
+        taken = [other.place for other in found.values()]
+        if place in taken:
             place = f"{DATA}/{len(found) + 1}/{path.name}"
         digest = sha256_of(path) if path.is_file() else ""
         found[path] = OwnFile(path, place, name, used, digest)
@@ -197,8 +205,11 @@ def _collect_data(
             raise InputError(message, file=given, remedy=remedy)
         if data:
             for part in _parts_of(path):
-                inside = part.relative_to(path).as_posix() if part != path else ""
-                pack.add(str(PurePosixPath(EXPERIMENT, place, inside)), part)
+                inside = ""
+                if part != path:
+                    inside = part.relative_to(path).as_posix()
+                member = PurePosixPath(EXPERIMENT, place, inside)
+                pack.add(str(member), part)
     _check_content(file, records, found, folders)
     return list(found.values())
 
@@ -209,14 +220,20 @@ class OwnFolders:
     """
 
     def __init__(self, workdir: Path, file: ComparisonFile) -> None:
-        known = [TaskFile(**listed.settings).path.parent for listed in file.files.values()]
+        folders = [Path.cwd()]
+        for listed in file.files.values():
+            task = TaskFile(**listed.settings)
+            folders.append(task.path.parent)
         above = workdir.absolute().parent
-        self.folders = list(dict.fromkeys([Path.cwd(), *known, above, above.parent]))
+        folders += [above, above.parent]
+        self.folders = list(dict.fromkeys(folders))
 
     def find(self, name: str | Path) -> Path:
         """Return the file of a name; below the present folder where it is nowhere."""
-        paths = [folder / Path(name).expanduser() for folder in self.folders]
-        return next((path for path in paths if is_there(path)), paths[0])
+        own = Path(name).expanduser()
+        paths = [folder / own for folder in self.folders]
+        present = [path for path in paths if is_there(path)]
+        return present[0] if present else paths[0]
 
 
 def _files_of(experiment: Experiment, file: ComparisonFile) -> Iterator[tuple[str, str, str]]:
@@ -226,13 +243,17 @@ def _files_of(experiment: Experiment, file: ComparisonFile) -> Iterator[tuple[st
     if experiment.dev is not None and experiment.dev.file is not None:
         yield experiment.dev.task, "", "dev"
     texts = [experiment.corpus, *experiment.corpora.values()]
-    texts += [row.corpus for row in experiment.methods if row.corpus is not None]
+    for row in experiment.methods:
+        if row.corpus is not None:
+            texts.append(row.corpus)
     for text in texts:
         path = Path(text.uri)
         if ":" not in text.uri and (path.suffix or is_there(path)):
             yield text.uri, "", "corpus"
     for row in experiment.methods:
-        yield from ((name, "", "vectors") for name in filter(is_file, _models_of(row.config)))
+        for name in _models_of(row.config):
+            if is_file(name):
+                yield name, "", "vectors"
 
 
 def _models_of(config: Mapping[str, Any]) -> list[str]:
@@ -245,13 +266,14 @@ def _parts_of(path: Path) -> list[Path]:
     """Return a file, or the files of a BEIR folder that are read."""
     if path.is_file():
         return [path]
-    kept = [path / name for name in BEIR if (path / name).is_file()]
-    return [*kept, *sorted((path / BEIR[-1]).glob("*.tsv"))]
+    files = [path / name for name in BEIR]
+    grades = (path / BEIR[-1]).glob("*.tsv")
+    return [*[file for file in files if file.is_file()], *sorted(grades)]
 
 
 def _check_content(
     file: ComparisonFile,
-    records: Iterable[Record],
+    records: Sequence[Record],
     found: Mapping[Path, OwnFile],
     folders: OwnFolders,
 ) -> None:
@@ -259,52 +281,66 @@ def _check_content(
     InputError: a file holds something else than the comparison has read.
     """
     forget_loaded()
-    remedy = "run the comparison again, or put the file back"
     for record in records:
         own_dev = (record.dev or {}).get("file")
         if own_dev is not None and is_there(TaskFile(**own_dev).path):
             read_dev(record.spec)
-        for name, digest in _vectors_of(record):
-            path = folders.find(name)
-            if is_there(path) and sha256_of(path) != digest:
-                raise InputError("has changed since it was scored", file=path, remedy=remedy)
+        _check_vectors(record, folders)
     for listed in file.files.values():
         settings = TaskFile(**listed.settings)
         if is_there(settings.path) and open_file(settings).sha256 != listed.sha256:
-            raise InputError("has changed since it was scored", file=settings.path, remedy=remedy)
-    for text in _unlike([record.corpus for record in records if record.corpus is not None]):
+            raise InputError("has changed since it was scored", file=settings.path, remedy=_REMEDY)
+    for text in _distinct_texts(records):
         path = folders.find(text["uri"])
         if path in found and is_there(path):
-            fields = CorpusSettings.model_fields
-            stated = CorpusSettings(
-                **{**{key: text[key] for key in fields if key in text}, "uri": str(path)}
-            )
-            if load_text(stated).sha256 != text["sha256"]:
-                message = "has changed since runs were trained on it"
-                raise InputError(message, file=path, remedy=remedy)
+            _check_text(text, path)
+
+
+def _check_vectors(record: Record, folders: OwnFolders) -> None:
+    for name, digest in _vectors_of(record):
+        path = folders.find(name)
+        if is_there(path) and sha256_of(path) != digest:
+            raise InputError("has changed since it was scored", file=path, remedy=_REMEDY)
+
+
+def _check_text(text: Mapping[str, Any], path: Path) -> None:
+    keys = [key for key in CorpusSettings.model_fields if key in text]
+    stated = {key: text[key] for key in keys}
+    stated["uri"] = str(path)
+    if load_text(CorpusSettings(**stated)).sha256 != text["sha256"]:
+        message = "has changed since runs were trained on it"
+        raise InputError(message, file=path, remedy=_REMEDY)
 
 
 def _vectors_of(record: Record) -> Iterator[tuple[str, str]]:
     """Yield the files of vectors that a run has scored, each with its hash."""
     models = _models_of(record.spec.config)
     if models and all(map(is_file, models)):
-        yield from zip(models, record.spec.inputs.get("model", "").split(), strict=False)
+        digests = record.spec.inputs.get("model", "").split()
+        yield from zip(models, digests, strict=False)
 
 
-def _unlike(texts: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return list({text["sha256"]: text for text in texts}.values())
+def _distinct_texts(records: Iterable[Record]) -> list[Mapping[str, Any]]:
+    """Return the training texts of runs, each once."""
+    texts = {}
+    for record in records:
+        if record.corpus is not None:
+            texts[record.corpus["sha256"]] = record.corpus
+    return list(texts.values())
 
 
 def _describe_data(own: Iterable[OwnFile], included: bool) -> list[dict[str, Any]]:
-    return [
-        {
-            "file": one.place,
-            "sha256": one.sha256,
-            "used_as": one.used,
-            "included": included and is_there(one.path),
-        }
-        for one in own
-    ]
+    described = []
+    for one in own:
+        described.append(
+            {
+                "file": one.place,
+                "sha256": one.sha256,
+                "used_as": one.used,
+                "included": included and is_there(one.path),
+            }
+        )
+    return described
 
 
 def _add_run(
@@ -326,17 +362,20 @@ def _add_run(
     for name in kept.files:
         content: bytes | Path = folder.path / name
         if name in FILES and name != folder.examples_file.name:
-            content = hide.in_text((folder.path / name).read_text("utf-8")).encode()
+            text = (folder.path / name).read_text("utf-8")
+            content = hide.in_text(text).encode()
             digests[name] = sha256(content).hexdigest()
         pack.add(f"runs/{record.id}/{name}", content)
     if weights and folder.model.is_dir():
         for card in folder.model.glob("README.md"):
             pack.add(f"runs/{record.id}/model/{card.name}", card)
-    tree = kept.model_copy(update={"files": digests}).model_dump(mode="json")
+    kept = kept.model_copy(update={"files": digests})
+    tree = kept.model_dump(mode="json")
     config = tree["spec"].pop("config")  # the id is a hash of it
     tree = hide.in_tree(tree)
     tree["spec"]["config"] = config
-    pack.add(f"runs/{record.id}/record.json", Record.model_validate(tree).to_json().encode())
+    packed = Record.model_validate(tree).to_json()
+    pack.add(f"runs/{record.id}/record.json", packed.encode())
 
 
 def _add_comparison(
@@ -348,24 +387,32 @@ def _add_comparison(
     hide: HiddenPaths,
 ) -> None:
     """Add the comparison, its frozen plan, and the experiment to be run again."""
-    seeds = sorted({run.seed for run in file.runs if not run.source})
-    keys = experiment.model_dump(mode="json", exclude_defaults=True, exclude={"executor"})
+    own_runs = [run for run in file.runs if not run.source]
+    seeds = sorted({run.seed for run in own_runs})
+    keys = experiment.model_dump(
+        mode="json",
+        exclude_defaults=True,
+        exclude={"executor"},
+    )
     if not set(seeds) <= set(experiment.seeds):
         keys["seeds"] = seeds  # added until the comparison was decided
     keys = _relocate(keys, own)
     text = hide.in_text(experiment_text(keys))
     pack.add(f"{EXPERIMENT}/{file.name}.toml", text.encode())
-    listed = {
-        key: one.model_copy(update={"settings": _packed_settings(one.settings, own)})
-        for key, one in file.files.items()
-    }
-    tree = file.model_copy(update={"files": listed}).model_dump(mode="json", exclude={"sha256"})
+    listed = {}
+    for key, one in file.files.items():
+        settings = _relocate_settings(one.settings, own)
+        listed[key] = one.model_copy(update={"settings": settings})
+    packed_file = file.model_copy(update={"files": listed})
+    tree = packed_file.model_dump(mode="json", exclude={"sha256"})
     tree["experiment"] = _relocate(tree["experiment"], own)
     packed = ComparisonFile.model_validate(hide.in_tree(tree))
-    pack.add(comparison_file(Path(), file.name).as_posix(), packed.to_text().encode())
+    place = comparison_file(Path(), file.name)
+    pack.add(place.as_posix(), packed.to_text().encode())
     plan = plan_file(workdir, file.name)
     if plan.is_file():
-        pack.add(plan_file(Path(), file.name).as_posix(), plan)  # its hash was published
+        place = plan_file(Path(), file.name)
+        pack.add(place.as_posix(), plan)  # its hash was published
         pack.private += private_paths(plan.read_text("utf-8"))
 
 
@@ -379,68 +426,87 @@ class Places:
     def find(self, name: str) -> OwnFile | None:
         """Return the own file that a name means; None for a name of something else."""
         path = self.folders.find(name)
-        return next((one for one in self.own if one.path == path), None)
+        for one in self.own:
+            if one.path == path:
+                return one
+        return None
 
 
-def _packed_settings(settings: Mapping[str, Any], own: Places) -> dict[str, Any]:
+def _relocate_settings(settings: Mapping[str, Any], own: Places) -> dict[str, Any]:
     file = TaskFile(**settings)
     one = own.find(str(file.path))
     assert one is not None
-    return {**settings, "task": f"{file.prefix}{EXPERIMENT}/{one.place}"}
+    place = f"{EXPERIMENT}/{one.place}"
+    return {**settings, "task": f"{file.prefix}{place}"}
 
 
 def _relocate(keys: Mapping[str, Any], own: Places) -> dict[str, Any]:
     """Return keys of an experiment whose files are those of the archive."""
     moved = dict(keys)
     if "suites" in keys:
-        moved["suites"] = [_moved_suite(entry, own) for entry in keys["suites"]]
+        moved["suites"] = [_relocate_suite(entry, own) for entry in keys["suites"]]
     if isinstance(keys.get("dev"), dict):
-        moved["dev"] = _moved(keys["dev"], "task", own)
+        moved["dev"] = _relocate_file(keys["dev"], "task", own)
     if isinstance(keys.get("corpus"), dict):
-        moved["corpus"] = _moved(keys["corpus"], "uri", own)
+        moved["corpus"] = _relocate_file(keys["corpus"], "uri", own)
     if "corpora" in keys:
-        moved["corpora"] = {
-            kind: _moved(text, "uri", own) for kind, text in keys["corpora"].items()
-        }
+        corpora = {}
+        for kind, text in keys["corpora"].items():
+            corpora[kind] = _relocate_file(text, "uri", own)
+        moved["corpora"] = corpora
     if isinstance(keys.get("blocks"), dict):
-        moved["blocks"] = {name: _relocate(block, own) for name, block in keys["blocks"].items()}
+        blocks = {}
+        for name, block in keys["blocks"].items():
+            blocks[name] = _relocate(block, own)
+        moved["blocks"] = blocks
     if "methods" in keys:
-        moved["methods"] = [_moved_row(_relocate(row, own), own) for row in keys["methods"]]
+        rows = [_relocate(row, own) for row in keys["methods"]]
+        moved["methods"] = [_relocate_vectors(row, own) for row in rows]
     return moved
 
 
-def _moved_row(row: dict[str, Any], own: Places) -> dict[str, Any]:
+def _relocate_vectors(row: dict[str, Any], own: Places) -> dict[str, Any]:
     """Return a row whose files of vectors are those of the archive."""
-    if not any(map(is_file, _models_of(row.get("config", {})))):
+    models = _models_of(row.get("config", {}))
+    if not any(map(is_file, models)):
         return row
-    config = _moved(row["config"], "model", own)
-    if models := config.get("model_by_seed"):
-        config["model_by_seed"] = [_moved({"model": m}, "model", own)["model"] for m in models]
+    config = _relocate_file(row["config"], "model", own)
+    if config.get("model_by_seed"):
+        tables = [{"model": model} for model in config["model_by_seed"]]
+        tables = [_relocate_file(table, "model", own) for table in tables]
+        config["model_by_seed"] = [table["model"] for table in tables]
     return {**row, "config": config}
 
 
-def _moved(table: Mapping[str, Any], key: str, own: Places) -> dict[str, Any]:
+def _relocate_file(table: Mapping[str, Any], key: str, own: Places) -> dict[str, Any]:
+    """Return a table whose `key` names the file of the archive, where it names one of the own."""
     one = own.find(table[key]) if table.get(key) else None
-    return dict(table) if one is None else {**table, key: one.place}
+    if one is None:
+        return dict(table)
+    return {**table, key: one.place}
 
 
-def _moved_suite(entry: Any, own: Places) -> Any:
+def _relocate_suite(entry: Any, own: Places) -> Any:
     table = entry if isinstance(entry, dict) else {"task": entry}
-    file = TaskFile(**{key: value for key, value in table.items() if value is not None})
+    stated = {key: value for key, value in table.items() if value is not None}
+    file = TaskFile(**stated)
     one = own.find(file.task.removeprefix(file.prefix))
     if one is None:
         return entry
-    given = file.model_dump(exclude_defaults=True)
-    name = {"name": one.name} if one.name and one.name != one.path.name else {}
-    return {**given, **name, "task": f"{file.prefix}{one.place}"}
+    relocated = file.model_dump(exclude_defaults=True)
+    if one.name and one.name != one.path.name:
+        relocated["name"] = one.name
+    relocated["task"] = f"{file.prefix}{one.place}"
+    return relocated
 
 
 def _base_models(records: Iterable[Record], hide: HiddenPaths) -> dict[str, dict[str, str]]:
     models = {record.base_model: record.spec.model for record in records}
-    return {
-        hide.in_text(name): {"content": content, "licence": licence_of(name) or "not stated"}
-        for name, content in sorted(models.items())
-    }
+    found = {}
+    for name, content in sorted(models.items()):
+        licence = licence_of(name) or "not stated"
+        found[hide.in_text(name)] = {"content": content, "licence": licence}
+    return found
 
 
 def _versions(records: Iterable[Record]) -> dict[str, list[str]]:
@@ -455,8 +521,10 @@ def _versions(records: Iterable[Record]) -> dict[str, list[str]]:
 
 
 def _licences(records: Iterable[Record], code: PackedCode) -> dict[str, str]:
-    packages = {*_versions(records), *(plugin["package"] for plugin in code.plugins)}
-    return {name: _licence_of(name) for name in sorted(packages - {"python"})}
+    packages = set(_versions(records))
+    packages.update(plugin["package"] for plugin in code.plugins)
+    packages.discard("python")
+    return {name: _licence_of(name) for name in sorted(packages)}
 
 
 def _licence_of(package: str) -> str:
@@ -469,16 +537,23 @@ def _licence_of(package: str) -> str:
         return str(expressions[0])
     texts = about.get_all("License") or [""]
     first = str(texts[0]).strip().partition("\n")[0]
-    classes = [one for one in about.get_all("Classifier") or () if one.startswith("License")]
-    short = classes[0].rpartition("::")[2].strip() if classes else "not stated"
-    return first if 0 < len(first) <= 60 else short
+    if 0 < len(first) <= 60:
+        return first
+    for classifier in about.get_all("Classifier") or ():
+        if classifier.startswith("License"):
+            return str(classifier).rpartition("::")[2].strip()
+    return "not stated"
 
 
 def _machines(records: Iterable[Record]) -> list[dict[str, Any]]:
     """Return the machines of the runs, as far as numbers may depend on them."""
     keys = ("platform", "cpu", "device_name", "precision", "threads")
-    found = [{key: record.environment.get(key) for key in keys} for record in records]
-    return [one for place, one in enumerate(found) if one not in found[:place]]
+    found: list[dict[str, Any]] = []
+    for record in records:
+        machine = {key: record.environment.get(key) for key in keys}
+        if machine not in found:
+            found.append(machine)
+    return found
 
 
 def _check_private(pack: Pack, records: Iterable[Record], *, allowed: bool) -> None:
@@ -490,15 +565,18 @@ def _check_private(pack: Pack, records: Iterable[Record], *, allowed: bool) -> N
         if redacted(text) != text:
             message = "its options hold what may be a credential"
             remedy = "read it from the environment; nothing was written"
-            raise InputError(message, file=f'row "{record.row}"', remedy=remedy)
+            row = f'row "{record.row}"'
+            raise InputError(message, file=row, remedy=remedy)
         pack.private += private_paths(text)
     for name, content in pack.members.items():
-        is_code = name.startswith(f"{EXPERIMENT}/") and name.endswith((".py", ".sh", ".toml"))
+        is_in_experiment = name.startswith(f"{EXPERIMENT}/")
+        is_code = is_in_experiment and name.endswith((".py", ".sh", ".toml"))
         is_setting = "/model/" in name and name.endswith(".json")
         if is_code or is_setting:
             raw = content if isinstance(content, bytes) else content.read_bytes()
             text = raw.decode("utf-8", errors="replace")
-            pack.private += private_paths(text) if is_setting else []
+            if is_setting:
+                pack.private += private_paths(text)
             if has_known_token(text):
                 message = "holds what may be a credential"
                 raise InputError(message, file=name, remedy="remove it; nothing was written")
@@ -528,13 +606,14 @@ def _describe(pack: Pack, name: str, own: list[OwnFile], data: bool) -> str:
     ]
     if own:
         lines += ["", "Data of its own:", ""]
-        lines += [
-            f"- `{one.place}` ({one.used})"
-            + ("" if data and is_there(one.path) else ", not included")
-            for one in own
-        ]
+        for one in own:
+            absent = "" if data and is_there(one.path) else ", not included"
+            lines.append(f"- `{one.place}` ({one.used}){absent}")
     if pack.manifest["code"]:
-        code = ", ".join(f"`{file}`" for file in pack.manifest["code"])
+        files = [f"`{file}`" for file in pack.manifest["code"]]
+        code = ", ".join(files)
         lines += ["", f"Code that repeating it would run: {code}. Read it before."]
-    lines += ["", *[f"{remark[0].upper()}{remark[1:]}." for remark in pack.remarks]]
+    lines.append("")
+    for remark in pack.remarks:
+        lines.append(f"{remark[0].upper()}{remark[1:]}.")
     return "\n".join(lines).rstrip() + "\n"

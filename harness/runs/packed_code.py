@@ -75,7 +75,8 @@ def _sources(modules: list[str]) -> dict[str, Path]:
     if added:
         sys.path.append(folder)
     try:
-        return {name: source.file for name, source in find_sources(modules).items()}
+        sources = find_sources(modules)
+        return {name: source.file for name, source in sources.items()}
     finally:
         if added:
             sys.path.remove(folder)
@@ -85,7 +86,8 @@ def _modules_of(record: Record) -> Iterator[str]:
     """Yield the modules of others that a run imports; libraries are known by their versions."""
     method = record.spec.method
     if method.startswith(registry.LOSS):
-        yield from _unless_library(method.removeprefix(registry.LOSS).partition(":")[0])
+        path = method.removeprefix(registry.LOSS)
+        yield from _unless_library(path.partition(":")[0])
     elif method != registry.COMMAND:
         yield from _modules_of_plugin(registry.METHODS, method)
     for value in record.spec.config.values():
@@ -97,16 +99,19 @@ def _modules_of(record: Record) -> Iterator[str]:
 
 def _unless_library(module: str) -> Iterator[str]:
     file = _sources([module]).get(module)
-    if file is not None and not is_library(file) and not is_shipped(file):
-        yield module
+    if file is None or is_library(file) or is_shipped(file):
+        return
+    yield module
 
 
 def _modules_of_plugin(group: registry.Group, name: str) -> Iterator[str]:
     for point in registry.points(group):
-        if point.name == name and registry.package(point)[0] != registry.OWN:
+        package, _ = registry.package(point)
+        if point.name == name and package != registry.OWN:
             yield point.module
     if name in registry.names_of_process(group):
-        module = getattr(registry.load(group, name), "__module__", "__main__")
+        found = registry.load(group, name)
+        module = getattr(found, "__module__", "__main__")
         if module != "__main__":
             yield module
 
@@ -124,7 +129,8 @@ def _script_of(record: Record) -> dict[str, Path]:
     for pattern in record.spec.config["files"]:
         for file in sorted(folder.glob(pattern)):
             if file.is_file():
-                place = PurePosixPath(folder.as_posix(), file.relative_to(folder).as_posix())
+                inside = file.relative_to(folder).as_posix()
+                place = PurePosixPath(folder.as_posix(), inside)
                 files[str(place)] = file
     return files
 
@@ -136,10 +142,18 @@ def _find_plugins(records: Sequence[Record]) -> list[dict[str, str]]:
         for key in record.task_code:
             tasks.add(key.partition(":")[2])
     found = []
-    for group, names in ((registry.METHODS, methods), (registry.TASKS, tasks)):
+    by_group = ((registry.METHODS, methods), (registry.TASKS, tasks))
+    for group, names in by_group:
         for point in registry.points(group):
             package, version = registry.package(point)
             if point.name in names and package != registry.OWN:
-                about = {"package": package, "version": version, "value": point.value}
-                found.append({"group": group.entry_points, "name": point.name, **about})
+                found.append(
+                    {
+                        "group": group.entry_points,
+                        "name": point.name,
+                        "package": package,
+                        "version": version,
+                        "value": point.value,
+                    }
+                )
     return found
