@@ -156,4 +156,5 @@ def _merge_layer(name: str, place: Path, layer: Any) -> nn.Module:
 
 
 def _first_words(error: Exception) -> str:
-    return (" ".join(str(error).split()) or type(error).__name__)[:200]
+    words = " ".join(str(error).split()) or type(error).__name__
+    return words[:200]

@@ -69,7 +69,9 @@ class ViewRates:
             InputError: a rate outside [0, 1).
         """
         for name, pair in (("hidden_dropout", hidden), ("attention_dropout", attention)):
-            if pair is not None and not all(0.0 <= rate < 1.0 for rate in pair):
+            if pair is None:
+                continue
+            if not all(0.0 <= rate < 1.0 for rate in pair):
                 raise InputError(f"{name} must be two rates in [0, 1), not {pair!r}", key=name)
         self.used = set()
         with self.during(rows=rows, hidden=hidden, attention=attention):
@@ -89,7 +91,8 @@ class ViewRates:
         """For gradient checkpointing: contexts of a layer's pass and of its repetition in the
         backward pass, which has the rates and the packing that are in force now.
         """
-        now = {name: getattr(self, name) for name in ("rows", "hidden", "attention", "packing")}
+        names = ("rows", "hidden", "attention", "packing")
+        now = {name: getattr(self, name) for name in names}
         return nullcontext(), self.during(**now)
 
     def halves(self, states: Tensor) -> list[Tensor] | None:
@@ -150,7 +153,8 @@ class PerViewDropout(nn.Dropout):
         dropped = []
         for half, rate in zip(halves, pair, strict=True):
             dropped.append(functional.dropout(half, rate))
-        return torch.cat(dropped, dim=0 if len(input) == rates.rows else 1)
+        axis = 0 if len(input) == rates.rows else 1
+        return torch.cat(dropped, dim=axis)
 
 
 def _attend(
@@ -173,7 +177,8 @@ def _attend(
         states = (query, key, value)
         return _attend_packed(module, rates, packing, states, attention_mask, dropout, kwargs), None
     pair = None
-    if rates is not None and module.training and query.shape[0] == rates.rows:
+    is_training = rates is not None and module.training
+    if rates is not None and is_training and query.shape[0] == rates.rows:
         pair = rates.attention
     if rates is None or pair is None:
         output, _ = sdpa_attention_forward(
@@ -193,13 +198,15 @@ def _attend(
         )
         return output, None
     outputs = []
-    halves = (slice(rates.rows // 2), slice(rates.rows // 2, None))
+    half = rates.rows // 2
+    halves = (slice(half), slice(half, None))
     for rows, rate in zip(halves, pair, strict=True):
         mask = attention_mask
         if mask is not None and mask.shape[0] == rates.rows:
             mask = mask[rows]
         part = query[rows], key[rows], value[rows]
-        outputs.append(sdpa_attention_forward(module, *part, mask, dropout=rate, **kwargs)[0])
+        output, _ = sdpa_attention_forward(module, *part, mask, dropout=rate, **kwargs)
+        outputs.append(output)
     return torch.cat(outputs), None
 
 
@@ -220,7 +227,8 @@ def _attend_packed(
     if jagged and attention.fits(query, key, attention_mask, packing, settings):
         drops = _drops(rates, packing, module.training) or (dropout,)
         return attention.attend(query, key, value, packing, drops, settings.get("scaling"))
-    query, key, value = (packing.pad(part.transpose(1, 2)).transpose(1, 2) for part in states)
+    padded = [packing.pad(part.transpose(1, 2)) for part in states]
+    query, key, value = (part.transpose(1, 2) for part in padded)
     output, _ = _attend(module, query, key, value, attention_mask, dropout, **settings)
     return packing.pack(output)
 
@@ -311,10 +319,12 @@ def packed_pass(
     for name, tensor in features.items():
         if name != "attention_mask":
             given[name] = packing.pack(tensor)
-    given.setdefault("position_ids", packing.pack(position_ids(transformer, features["input_ids"])))
+        positions = position_ids(transformer, features["input_ids"])
+        given.setdefault("position_ids", packing.pack(positions))
     with rates.during(packing=packing):
         output = transformer(**given, attention_mask=features["attention_mask"], **options)
-    states = tuple(packing.pad(state) for state in output.get("hidden_states") or ())
+    hidden_states = output.get("hidden_states") or ()
+    states = tuple([packing.pad(state) for state in hidden_states])
     return states, packing.pad(output.last_hidden_state)
 
 
@@ -342,7 +352,8 @@ def packs(transformer: PreTrainedModel, rates: ViewRates, features: dict[str, Te
             RuntimeError,
         ):  # of a model's own attention, or of a GPU's kernels
             return False
-    return float((found - expected).abs().max()) <= tolerance * float(expected.abs().max())
+    difference = float((found - expected).abs().max())
+    return difference <= tolerance * float(expected.abs().max())
 
 
 def position_ids(transformer: PreTrainedModel, ids: Tensor) -> Tensor:
@@ -354,4 +365,5 @@ def position_ids(transformer: PreTrainedModel, ids: Tensor) -> Tensor:
     if own is not None:
         positions: Tensor = own(ids, embeddings.padding_idx)
         return positions
-    return torch.arange(ids.shape[1], device=ids.device).expand(ids.shape)
+    positions = torch.arange(ids.shape[1], device=ids.device)
+    return positions.expand(ids.shape)

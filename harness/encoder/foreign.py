@@ -49,7 +49,9 @@ class ForeignEncoder:
         is put before every text, if there is one.
         """
         names = " > ".join(type(module).__name__ for module in self.model)
-        kinds = {str(part.dtype).removeprefix("torch.") for part in self.model.parameters()}
+        kinds = set()
+        for parameter in self.model.parameters():
+            kinds.add(str(parameter.dtype).removeprefix("torch."))
         if kinds - {"float32", "float64"}:  # one that was given as an object
             names += f", in {' and '.join(sorted(kinds))}"
         if self.default_prompt:
@@ -59,7 +61,8 @@ class ForeignEncoder:
     @property
     def default_prompt(self) -> str:
         """What is put before every text; empty: nothing."""
-        return str(self.model.prompts.get(self.model.default_prompt_name or "", ""))
+        name = self.model.default_prompt_name or ""
+        return str(self.model.prompts.get(name, ""))
 
     @property
     def device(self) -> torch.device:
@@ -106,7 +109,8 @@ class ForeignEncoder:
         if options.get("device") is not None:
             self.model.to(options.pop("device"))
         if not texts:
-            empty = torch.empty(0, int(self.model.get_embedding_dimension() or 0))
+            dimension = int(self.model.get_embedding_dimension() or 0)
+            empty = torch.empty(0, dimension)
             as_tensor = options.get("convert_to_tensor") or not options.get(
                 "convert_to_numpy", True
             )
@@ -265,7 +269,11 @@ def own_prompts(name: str) -> dict[str, str]:
     else:
         found = None
     if isinstance(found, dict):
-        return {str(key): str(text) for key, text in found.items() if text}
+        prompts = {}
+        for key, text in found.items():
+            if text:
+                prompts[str(key)] = str(text)
+        return prompts
     return {}
 
 
@@ -286,7 +294,8 @@ def chosen_prompts(
     foreign = isinstance(model, ForeignEncoder)
     if asked is None:
         default = model.default_prompt if foreign else ""
-        return None, [key for key, text in own.items() if text != default]
+        unused = [key for key, text in own.items() if text != default]
+        return None, unused
     if asked == "own" and not own:
         raise InputError(
             f'prompts "own": {name} has none in its {CONFIG}',
@@ -295,7 +304,8 @@ def chosen_prompts(
             remedy='give them, as {"STS": "query: "}',
         )
     if foreign:  # the texts include their own prompts
-        if any(getattr(module, "include_prompt", True) is False for module in model.model):
+        included = [getattr(module, "include_prompt", True) for module in model.model]
+        if any(value is False for value in included):
             raise InputError(
                 "leaves its prompt out of the pooling; it is evaluated with its default one alone",
                 file=name,
@@ -325,7 +335,8 @@ def in_half_precision(name: str) -> bool:
         stated = read_json(file)
     else:
         stated = {}
-    return (stated.get("dtype") or stated.get("torch_dtype")) in ("float16", "bfloat16")
+    dtype = stated.get("dtype") or stated.get("torch_dtype")
+    return dtype in ("float16", "bfloat16")
 
 
 def leaves_prompts_out(name: str) -> bool:
@@ -346,4 +357,5 @@ def leaves_prompts_out(name: str) -> bool:
             places = [hub_file(resolved, "1_Pooling/config.json", kind="model")]
         except InputError:  # a model without a pooling of its own
             return False
-    return any(read_json(file).get("include_prompt") is False for file in places if file.is_file())
+    settings = [read_json(file) for file in places if file.is_file()]
+    return any(one.get("include_prompt") is False for one in settings)

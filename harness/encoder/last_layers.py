@@ -44,7 +44,8 @@ def freeze_below(encoder: Network, count: int, base_model: str) -> None:
     for child in transformer.children():
         if follows:
             learning |= {id(parameter) for parameter in child.parameters()}
-        follows = follows or any(module is layers for module in child.modules())
+        if any(module is layers for module in child.modules()):
+            follows = True
     for module in transformer.modules():
         frozen = isinstance(module, nn.Embedding)
         for parameter in module.parameters(recurse=False):

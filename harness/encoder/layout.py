@@ -67,7 +67,8 @@ def model_folder(name: str) -> Path:
                 else out_of_reach(f'model "{name}" (no folder)')
             ) from error
         folder = Path(found)
-        check_downloads((file for file in folder.rglob("*") if file.is_file()), started)
+        files = [file for file in folder.rglob("*") if file.is_file()]
+        check_downloads(files, started)
     check_files(name, folder)
     refuse_pickles(name, folder, downloaded=not local)
     return folder
@@ -98,7 +99,8 @@ def check_files(name: str, folder: Path) -> None:
         for key, text in prompts.items() if isinstance(prompts, dict) else ():
             if len(str(text)) > _LONGEST_PROMPT:
                 message = f"a prompt of {len(str(text)):,} characters; expected one of a few words"
-                raise InputError(message, file=folder / CONFIG, key=f'key "prompts.{key:.40}"')
+                key = f'key "prompts.{key:.40}"'
+                raise InputError(message, file=folder / CONFIG, key=key)
 
 
 def check_settings(name: str, folder: Path) -> None:
@@ -128,11 +130,14 @@ def refuse_pickles(name: str, folder: Path, *, downloaded: bool = False) -> None
         InputError: `folder` or a folder in it holds pickled weights, or a configuration or weight
             index names them.
     """
-    for file in sorted([*folder.rglob("pytorch_model*.bin"), *folder.rglob("adapter_model*.bin")]):
-        safe = file.with_name(f"{file.stem.replace('pytorch_model', 'model')}.safetensors")
+    weights = [*folder.rglob("pytorch_model*.bin"), *folder.rglob("adapter_model*.bin")]
+    for file in sorted(weights):
+        stem = file.stem.replace("pytorch_model", "model")
+        safe = file.with_name(f"{stem}.safetensors")
         if not (downloaded and safe.exists()):
             raise _pickle_error(name, str(file.relative_to(folder)), folder)
-    for file in sorted([*folder.rglob("*.index.json"), *folder.rglob("config.json")]):
+    settings = [*folder.rglob("*.index.json"), *folder.rglob("config.json")]
+    for file in sorted(settings):
         try:
             content = json.loads(file.read_text("utf-8"))
             if file.name.endswith(".index.json"):
@@ -197,7 +202,10 @@ def modules_of(name: str, folder: Path) -> list[tuple[str, str]]:
     """
     try:
         rows = json.loads((folder / MODULES).read_text("utf-8"))
-        return [(str(row["type"]), str(row.get("path", ""))) for row in rows]
+        chain = []
+        for row in rows:
+            chain.append((str(row["type"]), str(row.get("path", ""))))
+        return chain
     except (
         OSError,
         ValueError,
@@ -206,7 +214,8 @@ def modules_of(name: str, folder: Path) -> list[tuple[str, str]]:
         AttributeError,
         RecursionError,
     ) as error:
-        raise InputError(f"{MODULES} is damaged: {first_line(error):.200}", file=name) from error
+        fault = f"{first_line(error):.200}"
+        raise InputError(f"{MODULES} is damaged: {fault}", file=name) from error
 
 
 # What a sentence encoder may be made of without losing something where another pooling is trained.
@@ -223,7 +232,8 @@ def kinds_of(name: str, folder: Path) -> list[str]:
     """
     if not (folder / MODULES).is_file():
         return []
-    return [kind.rpartition(".")[2] for kind, _ in modules_of(name, folder)]
+    chain = modules_of(name, folder)
+    return [kind.rpartition(".")[2] for kind, _ in chain]
 
 
 def check_start(name: str, folder: Path) -> None:
@@ -232,7 +242,8 @@ def check_start(name: str, folder: Path) -> None:
     Raises:
         InputError: it has a module that is neither trained nor saved.
     """
-    lost = [kind for kind in kinds_of(name, folder) if kind not in _REPLACEABLE | {"Normalize"}]
+    known = _REPLACEABLE | {"Normalize"}
+    lost = [kind for kind in kinds_of(name, folder) if kind not in known]
     if lost and lost != [SAVED_METHOD.rpartition(".")[2]]:
         raise InputError(
             f'base model "{name}": its module {lost[0]} would be lost, for training starts from the transformer alone',
@@ -279,7 +290,8 @@ _CROSS_ENCODER_KEYS = ("sentence_transformers", "sbert_ce_default_activation_fun
 def assumed_pooling(folder: Path) -> str:
     """Return how a transformer without a pooling of its own is pooled, and what is not used of it."""
     file = folder / "config.json"
-    heads = (read_json(file) if file.is_file() else {}).get("architectures") or []
+    config = read_json(file) if file.is_file() else {}
+    heads = config.get("architectures") or []
     said = "the mean of its tokens is taken; a pooling (--pooling) sets another"
     if heads and "For" in str(heads[0]):
         said += f"; the head of {heads[0]} is not used"
@@ -300,7 +312,9 @@ def is_whole_method(folder: Path) -> bool:
     """Can only its method read the folder of a saved method? Its modules.json then names our class,
     or is missing.
     """
-    return not (folder / MODULES).is_file() or module_types(folder) == [SAVED_METHOD]
+    if not (folder / MODULES).is_file():
+        return True
+    return module_types(folder) == [SAVED_METHOD]
 
 
 def names_our_modules(folder: Path) -> bool:
@@ -395,4 +409,5 @@ def card_text(text: str, *, ours: bool = False, after: str = "") -> str:
         install = ""
     code = _USE.format(flag=flag, install=install, folder=FOLDER_IN_CARD)
     use = f"## Use\n\n```python\n{code}\n```\n{_WHY if ours else ''}"
-    return f"---\n{_FRONT}\n{tags}\n---\n\n{text.strip()}\n\n{use}{after}"
+    front = f"---\n{_FRONT}\n{tags}\n---"
+    return f"{front}\n\n{text.strip()}\n\n{use}{after}"

@@ -102,7 +102,8 @@ def read_parts(
                 dtype=torch.float32,  # some files are in half precision, in which training does not work
             )
         tokenizer = _tokenizer(name, _tokenizer_folder(folder, weights))
-    missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
+    keys = [key for key in report["missing_keys"] if "pooler" not in key]
+    missing = sorted(keys)
     if missing:
         raise InputError(
             f'model "{name}": its file lacks {len(missing)} weights, first "{missing[0]}"',
@@ -129,7 +130,8 @@ def _pooler_of(name: str, transformer: Any, missing_keys: Iterable[str]) -> nn.S
         InputError: it has none, or its file lacks the weights of it.
     """
     pooler = getattr(transformer, "pooler", None)
-    linear = pooler if isinstance(pooler, nn.Linear) else getattr(pooler, "dense", None)
+    dense = getattr(pooler, "dense", None)
+    linear = pooler if isinstance(pooler, nn.Linear) else dense
     is_missing = any("pooler" in key for key in missing_keys)
     if not isinstance(linear, nn.Linear) or is_missing:
         raise InputError(
@@ -216,7 +218,8 @@ def stated_length(folder: Path) -> int | None:
     """Return the `max_seq_length` that sentence-transformers cuts at; None where none is stated."""
     for file in sorted(folder.glob(_LENGTH_FILES)):
         length = read_json(file).get("max_seq_length")
-        if isinstance(length, int) and not isinstance(length, bool) and length > 0:
+        is_number = isinstance(length, int) and not isinstance(length, bool)
+        if is_number and length > 0:
             return length
     return None
 
@@ -388,8 +391,10 @@ _TOKENIZER_FILES = ("tokenizer*", "vocab*", "*.model")
 
 def _tokenizer_folder(folder: Path, base: Path) -> str:
     """Return where the tokenizer lies: with an adapter, or else with its base model."""
-    own = any(next(folder.glob(pattern), None) for pattern in _TOKENIZER_FILES)
-    return str(folder if own else base)
+    for pattern in _TOKENIZER_FILES:
+        if any(folder.glob(pattern)):
+            return str(folder)
+    return str(base)
 
 
 def _tokenizer(name: str, source: str) -> PreTrainedTokenizerBase:

@@ -9,6 +9,7 @@ of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -73,14 +74,16 @@ class MaskedLM(nn.Module):
         rows, width = weight.shape
         config = transformer.config
         own = _own_head(name)
-        if own is not None and own[2].shape == (rows,) and own[0].out_features == width:
+        fits = own is not None and own[2].shape == (rows,)
+        if own is not None and fits and own[0].out_features == width:
             head = cls(embeddings, *own)
             head.pretrained = True
         else:
             dense = nn.Linear(int(config.hidden_size), width)
             nn.init.normal_(dense.weight, std=0.02)
             nn.init.zeros_(dense.bias)
-            norm = nn.LayerNorm(width, eps=float(getattr(config, "layer_norm_eps", 1e-12)))
+            eps = float(getattr(config, "layer_norm_eps", 1e-12))
+            norm = nn.LayerNorm(width, eps=eps)
             head = cls(embeddings, dense, norm, torch.zeros(rows), _activation(config))
         return head.to(encoder.device)
 
@@ -122,8 +125,10 @@ def _own_head(name: str) -> _Parts | None:
         KeyError,
     ):  # no plain checkpoint there, or a family without such a head
         return None
-    complete = all(key.startswith(f"{model.base_model_prefix}.") for key in report["missing_keys"])
-    return _parts(model) if complete else None
+    prefix = f"{model.base_model_prefix}."
+    if all(key.startswith(prefix) for key in report["missing_keys"]):
+        return _parts(model)
+    return None
 
 
 def _parts(model: PreTrainedModel) -> _Parts | None:
@@ -136,13 +141,16 @@ def _parts(model: PreTrainedModel) -> _Parts | None:
     dense = [module for module in outside if isinstance(module, nn.Linear)]
     norms = [module for module in outside if isinstance(module, nn.LayerNorm)]
     tied = decoder is not None and decoder.weight is model.get_input_embeddings().weight
-    if not tied or len(dense) != 1 or len(norms) != 1 or decoder.bias is None:
+    is_one_head = len(dense) == 1 and len(norms) == 1
+    if not tied or not is_one_head or decoder.bias is None:
         return None
-    return dense[0], norms[0], decoder.bias, _activation(model.config)
+    activation = _activation(model.config)
+    return dense[0], norms[0], decoder.bias, activation
 
 
 def _activation(config: PreTrainedConfig) -> str:
-    return str(getattr(config, "hidden_act", None) or getattr(config, "activation", None) or "gelu")
+    stated = getattr(config, "hidden_act", None)
+    return str(stated or getattr(config, "activation", None) or "gelu")
 
 
 def mask_tokens(
@@ -174,7 +182,7 @@ def mask_tokens(
         )
     if not ids:
         return [], []
-    flat = np.array([token for row in ids for token in row], dtype=np.int64)
+    flat = np.array(list(chain.from_iterable(ids)), dtype=np.int64)
     maskable = np.ones(len(tokenizer), dtype=bool)
     maskable[tokenizer.all_special_ids] = False
     ordinary = np.flatnonzero(maskable)
@@ -185,10 +193,13 @@ def mask_tokens(
     chosen = wanted & maskable[flat]
     how = rng.random(flat.shape)
     drawn = ordinary[rng.integers(len(ordinary), size=flat.shape)]
-    masked = np.where(chosen & (how < shares[0]), int(mask), flat)
-    masked = np.where(chosen & (how >= 1 - shares[1]), drawn, masked)
+    is_masked = chosen & (how < shares[0])
+    is_drawn = chosen & (how >= 1 - shares[1])
+    masked = np.where(is_masked, int(mask), flat)
+    masked = np.where(is_drawn, drawn, masked)
     labels = np.where(chosen, flat, IGNORED)
-    ends = np.cumsum([len(row) for row in ids])[:-1]
+    lengths = [len(row) for row in ids]
+    ends = np.cumsum(lengths)[:-1]
     return [part.tolist() for part in np.split(masked, ends)], [
         part.tolist() for part in np.split(labels, ends)
     ]

@@ -136,7 +136,8 @@ class Encoder(Network):
             raise UnsupportedModel("reads more than plain text", file=name)
         # The transformer was cut when it was saved, and its pooler became a Dense module: neither
         # is done again here.
-        transformer, tokenizer, _ = loading.read_parts(name, folder / chain[0][1], Pooling("mean"))
+        of_transformer = folder / chain[0][1]
+        transformer, tokenizer, _ = loading.read_parts(name, of_transformer, Pooling("mean"))
         if settings.get("do_lower_case"):
             _lower_case(tokenizer)
         length = int(settings.get("max_seq_length") or tokenizer.model_max_length)
@@ -149,7 +150,8 @@ class Encoder(Network):
             token_module=_convolution(name, parts),
         )
         encoder.include_prompt = parts["Pooling"].include_prompt
-        if [(kind, parts[kind]) for kind in _OURS if kind in parts] != _own_module(encoder):
+        saved = [(kind, parts[kind]) for kind in _OURS if kind in parts]
+        if saved != _own_module(encoder):
             raise UnsupportedModel(
                 f"its pooling, its tokenizer and its {' or '.join(_OURS)} do not fit together",
                 file=name,
@@ -244,7 +246,8 @@ def _chain(name: str, folder: Path) -> list[tuple[str, str]]:
             "Dense or Normalize after them",
             file=name,
         )
-    return [(kind, path) for kind, (_, path) in zip(kinds, rows, strict=True)]
+    paths = [path for _, path in rows]
+    return list(zip(kinds, paths, strict=True))
 
 
 def _read_modules(
@@ -269,7 +272,8 @@ def _read_modules(
                 with torch.random.fork_rng(
                     devices=[]
                 ):  # drawn at random before the weights are read
-                    module = getattr(modules, kind).load(str(folder), subfolder=path).float()
+                    of_kind = getattr(modules, kind)
+                    module = of_kind.load(str(folder), subfolder=path).float()
                 if "Pooling" in before:
                     after.append(module)
                 else:
@@ -292,7 +296,8 @@ def _pooling(name: str, parts: dict[str, Any], own: Any) -> Pooling:
     named = own or parts.get("SecondCopy") or parts.get("LastMask")
     given = parts["Pooling"].pooling_mode
     if isinstance(named, dict):
-        return Pooling.parse(str(named.get("pooling")), int(named.get("first_layer", 1)))
+        first_layer = int(named.get("first_layer", 1))
+        return Pooling.parse(str(named.get("pooling")), first_layer)
     if given not in _MODES or not {"Transformer", "CNN", "Pooling"}.issuperset(parts):
         raise UnsupportedModel(
             f"the pooling {given!r} of {', '.join(parts)} is none of ours", file=name
@@ -387,8 +392,10 @@ def _modules_of(encoder: Network) -> list[Any]:
     if pooling.layers(depth) != (depth,):
         # The average of layers is linear, so that taking it before or after the tokens are reduced
         # is the same.
-        weights = torch.bincount(torch.tensor(pooling.layers(depth)), minlength=depth + 1).float()
-        chain.append(modules.WeightedLayerPooling(width, depth, 0, nn.Parameter(weights)))
+        layers = torch.tensor(pooling.layers(depth))
+        weights = torch.bincount(layers, minlength=depth + 1).float()
+        average = modules.WeightedLayerPooling(width, depth, 0, nn.Parameter(weights))
+        chain.append(average)
     if tokens is not None:
         if not isinstance(tokens, TokenConvolution) or pooling.reads == "mask":
             raise InputError(
@@ -400,16 +407,21 @@ def _modules_of(encoder: Network) -> list[Any]:
             _word_weights(encoder, {}, others=1)
         )  # times the mask, so that padding is zeros
         width = tokens.out_features
-        chain.append(modules.CNN(tokens.inputs, tokens.filters, list(tokens.widths)))
-        chain[-1].load_state_dict(tokens.state_dict())
+        convolution = modules.CNN(tokens.inputs, tokens.filters, list(tokens.widths))
+        convolution.load_state_dict(tokens.state_dict())
+        chain.append(convolution)
     ours = _own_module(encoder)
     if pooling.reads == "mask" and not ours:  # the mean of one token is that token's state
-        chain.append(_word_weights(encoder, {str(encoder.tokenizer.mask_token): 1}, others=0))
+        mask_token = str(encoder.tokenizer.mask_token)
+        chain.append(_word_weights(encoder, {mask_token: 1}, others=0))
     chain += ours
     modes = {ours: theirs for theirs, ours in _MODES.items()}
     mode = modes["last" if pooling.reads == "last" else pooling.mode]
     chain.append(modules.Pooling(width, mode, include_prompt=encoder.include_prompt))
-    for step in (*encoder.head, *([] if encoder.affine is None else [encoder.affine])):
+    steps = [*encoder.head]
+    if encoder.affine is not None:
+        steps.append(encoder.affine)
+    for step in steps:
         if isinstance(step, nn.Linear):
             chain.append(
                 modules.Dense(

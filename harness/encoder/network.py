@@ -220,7 +220,8 @@ class Network(nn.Module):
         rows = []
         for length in (3, 8, 5):
             rows.append([token % 7 + 2 for token in range(length)])
-        self.packed = packs(self.transformer, self.view_rates, self._to_device(self.collate(rows)))
+        features = self._to_device(self.collate(rows))
+        self.packed = packs(self.transformer, self.view_rates, features)
         if not self.packed:
             why = f'a model of type "{self.transformer.config.model_type}" cannot read a batch without padding'
             if not where_possible:
@@ -238,7 +239,9 @@ class Network(nn.Module):
             self.token_module, "out_features", self.transformer.config.hidden_size
         )
         sizes = [tokens]
-        sizes += [module.out_features for module in self.head if isinstance(module, nn.Linear)]
+        for module in self.head:
+            if isinstance(module, nn.Linear):
+                sizes.append(module.out_features)
         if self.affine is not None:
             return self.affine.out_features
         return sizes[-1]
@@ -272,11 +275,13 @@ class Network(nn.Module):
         ids: list[list[int]] = []
         for start in range(0, len(whole), AT_ONCE):
             part = whole[start : start + AT_ONCE]
-            ids += self.tokenizer(part, truncation=True, max_length=limit, **options)["input_ids"]
+            encoded = self.tokenizer(part, truncation=True, max_length=limit, **options)
+            ids += encoded["input_ids"]
         # A tokenizer without special tokens makes nothing of an empty string; it gets one unknown
         # token.
         if not all(ids):
-            ids = [row or [int(self.tokenizer.unk_token_id or 0)] for row in ids]
+            unknown = int(self.tokenizer.unk_token_id or 0)
+            ids = [row or [unknown] for row in ids]
         if not self.left_out:
             return ids
         return [
@@ -291,7 +296,8 @@ class Network(nn.Module):
         found = [prompt for prompt in self.left_out if text.startswith(prompt)]
         if not found:
             return 0
-        ids = self.tokenizer(max(found, key=len), verbose=False)["input_ids"]
+        longest = max(found, key=len)
+        ids = self.tokenizer(longest, verbose=False)["input_ids"]
         return len(ids) - (ids[-1] in self.tokenizer.all_special_ids)
 
     def collate(self, ids: Sequence[Sequence[int]]) -> dict[str, Tensor]:
@@ -322,11 +328,13 @@ class Network(nn.Module):
         first, inner, last = self._segments_of_frame
         if not any((*first, inner, *last)):
             return torch.zeros((len(ids), longest), dtype=torch.long)
-        segments = torch.full((len(ids), longest), int(self.tokenizer.pad_token_type_id))
+        padding = int(self.tokenizer.pad_token_type_id)
+        segments = torch.full((len(ids), longest), padding)
         for position, row in enumerate(ids):
-            between = max(len(row) - len(first) - len(last), 0)
-            own = [*first, *[inner] * between, *last][: len(row)]
-            segments[position, : len(row)] = torch.tensor(own, dtype=torch.long)
+            length = len(row)
+            between = max(length - len(first) - len(last), 0)
+            own = [*first, *[inner] * between, *last][:length]
+            segments[position, :length] = torch.tensor(own, dtype=torch.long)
         return segments
 
     @cached_property
@@ -337,7 +345,8 @@ class Network(nn.Module):
             return [], 0, []
         before, after = frame_of(self.tokenizer)
         end = len(segments) - len(after)
-        return segments[: len(before)], segments[len(before)], segments[end:]
+        begin = len(before)
+        return segments[:begin], segments[begin], segments[end:]
 
     @replay_pass(cut=True)
     def forward(self, given: Rows | dict[str, Tensor]) -> Tensor:
@@ -352,7 +361,8 @@ class Network(nn.Module):
         slices = _cuts(len(features["attention_mask"]), self.micro_batch)
         parts = []
         for rows in slices:
-            parts.append(self._to_device({name: tensor[rows] for name, tensor in features.items()}))
+            of_rows = {name: tensor[rows] for name, tensor in features.items()}
+            parts.append(self._to_device(of_rows))
         return torch.cat(self._in_parts(self._vectors, parts))
 
     @replay_pass(cut=True)
@@ -413,7 +423,10 @@ class Network(nn.Module):
             )
         add_tokens([*ids_a, *ids_b])
         slices = _cuts(len(ids_a), self.micro_batch)
-        parts = [self._to_device(self.collate([*ids_a[rows], *ids_b[rows]])) for rows in slices]
+        parts = []
+        for rows in slices:
+            both = self.collate([*ids_a[rows], *ids_b[rows]])
+            parts.append(self._to_device(both))
 
         def encode(features: dict[str, Tensor]) -> Tensor:
             rows = len(features["attention_mask"])
@@ -423,7 +436,8 @@ class Network(nn.Module):
                     self.view_rates.check_used(str(self.transformer.config.model_type))
             return vectors.reshape(2, rows // 2, -1)
 
-        view_a, view_b = torch.cat(self._in_parts(encode, parts), dim=1)
+        encoded = self._in_parts(encode, parts)
+        view_a, view_b = torch.cat(encoded, dim=1)
         if differ_by is not None and self.training and not self._views_differ:
             apart, length = (
                 states.detach().float().norm(dim=1) for states in (view_a - view_b, view_a)
@@ -480,24 +494,29 @@ class Network(nn.Module):
         if device is not None:
             self.to(device)
         as_tensor = convert_to_tensor or not convert_to_numpy
-        out = torch.empty(count, self.dimension, device=self.device if as_tensor else "cpu")
+        where = self.device if as_tensor else torch.device("cpu")
+        out = torch.empty(count, self.dimension, device=where)
+        per_row = _TOKENS_PER_ROW.get(self.device.type, _TOKENS_PER_ROW["cuda"])
+        budget = batch_size * per_row
         with evaluation(self), encoding_bar(len(places), show=show_progress_bar) as advance:
             distinct = iter(places.items())
             while window := list(islice(distinct, WINDOW)):
                 ids = self.tokenize([text for text, _ in window])
-                rows = torch.tensor([row for _, row in window], device=out.device)
-                per_row = _TOKENS_PER_ROW.get(self.device.type, _TOKENS_PER_ROW["cuda"])
-                for batch in token_budget_batches([len(row) for row in ids], batch_size * per_row):
+                rows = torch.tensor([row for _, row in window], device=where)
+                lengths = [len(row) for row in ids]
+                for batch in token_budget_batches(lengths, budget):
                     with torch.inference_mode(), autocast(precision, self.device):
                         features = self.collate([ids[row] for row in batch])
                         vectors = self.forward(features).float()
                         if normalize_embeddings:
                             vectors = functional.normalize(vectors, dim=-1)
-                    out[rows[torch.tensor(batch, device=out.device)]] = vectors.to(out.device)
+                    of_batch = rows[torch.tensor(batch, device=where)]
+                    out[of_batch] = vectors.to(where)
                     advance(len(batch))
         for start in range(0, len(again), WINDOW):
-            copies = torch.tensor(again[start : start + WINDOW], device=out.device)
-            originals = torch.tensor(firsts[start : start + WINDOW], device=out.device)
+            end = start + WINDOW
+            copies = torch.tensor(again[start:end], device=where)
+            originals = torch.tensor(firsts[start:end], device=where)
             out[copies] = out[originals]
         result = out[0] if single else out
         return result if as_tensor else result.numpy()
@@ -565,7 +584,8 @@ class Network(nn.Module):
         mask = features["attention_mask"]
         if PROMPT in features:
             places = torch.arange(mask.shape[1], device=mask.device)
-            mask = mask * (places >= features[PROMPT].to(mask.device)[:, None])
+            length = features[PROMPT].to(mask.device)
+            mask = mask * (places >= length[:, None])
         if self.echo_frame is not None:
             mask = self.echo_frame.second(features["input_ids"], mask)
         if self.pooling.reads == "all":
@@ -591,7 +611,8 @@ class Network(nn.Module):
         tokens = self._tokens(features)
         mask = self.pooling_mask(features)
         if PROMPT in features and self.pooling.mode == "cls":  # the first token that counts
-            tokens = tokens[torch.arange(len(tokens)), mask.argmax(dim=1)].unsqueeze(1)
+            first = mask.argmax(dim=1)
+            tokens = tokens[torch.arange(len(tokens)), first].unsqueeze(1)
         return self._pool(tokens, mask)
 
     def finish(self) -> Self:
@@ -603,7 +624,10 @@ class Network(nn.Module):
 
     def _to_device(self, features: dict[str, Tensor]) -> dict[str, Tensor]:
         device = self.device
-        return {name: tensor.to(device, non_blocking=True) for name, tensor in features.items()}
+        moved = {}
+        for name, tensor in features.items():
+            moved[name] = tensor.to(device, non_blocking=True)
+        return moved
 
     def _tokens(self, features: dict[str, Tensor]) -> Tensor:
         layers = self.pooling.layers(self._depth)
@@ -628,7 +652,8 @@ class Network(nn.Module):
         options = {"output_hidden_states": True} if every_layer else {}
         mask = features["attention_mask"]
         features = {name: tensor for name, tensor in features.items() if name != PROMPT}
-        if self.packed and self.training and len(mask) > 1 and not bool(mask.all()):
+        packs_batch = self.packed and self.training and len(mask) > 1
+        if packs_batch and not bool(mask.all()):
             return packed_pass(self.transformer, self.view_rates, features, **options)
         output = self.transformer(**features, **options)
         states = output.hidden_states if every_layer else ()

@@ -43,7 +43,8 @@ class Packing:
 
     def pack(self, padded: Tensor) -> Tensor:
         """(rows, length, ...) to (1, tokens, ...)."""
-        return padded.flatten(0, 1).index_select(0, self._places).unsqueeze(0)
+        tokens = padded.flatten(0, 1)
+        return tokens.index_select(0, self._places).unsqueeze(0)
 
     def pad(self, packed: Tensor) -> Tensor:
         """(1, tokens, ...) to (rows, length, ...), 0 where there is padding."""
@@ -57,7 +58,9 @@ class Packing:
 
     def is_packed(self, tensor: Tensor) -> bool:
         """Is `tensor` (1, tokens, ...)?"""
-        return tensor.dim() > 1 and tensor.shape[0] == 1 and tensor.shape[1] == self.tokens
+        if tensor.dim() < 2:
+            return False
+        return tensor.shape[0] == 1 and tensor.shape[1] == self.tokens
 
     def part(self, first: int, last: int) -> tuple[slice, Tensor, int, int]:
         """Rows `first` to `last`: the places of their tokens in the packed batch, where each row
@@ -69,8 +72,10 @@ class Packing:
             begin = int(lengths[:first].sum())
             chosen = lengths[first:last]
             offsets = torch.cat([chosen.new_zeros(1), chosen.cumsum(0)])
-            place = slice(begin, begin + int(offsets[-1]))
-            self._parts[first, last] = place, offsets, int(chosen.min()), int(chosen.max())
+            end = begin + int(offsets[-1])
+            shortest = int(chosen.min())
+            longest = int(chosen.max())
+            self._parts[first, last] = slice(begin, end), offsets, shortest, longest
         return self._parts[first, last]
 
     def all_meet(self, mask: Tensor) -> bool:
@@ -80,7 +85,8 @@ class Packing:
         for known, answer in self._known:  # layers share their mask
             if known is mask:
                 return answer
-        padding = self._mask.bool()[:, None, None, :].expand(-1, -1, mask.shape[2], -1)
+        of_keys = self._mask.bool()[:, None, None, :]
+        padding = of_keys.expand(-1, -1, mask.shape[2], -1)
         answer = mask.dtype == torch.bool and torch.equal(mask, padding)
         self._known.append((mask, answer))
         return answer
@@ -105,9 +111,9 @@ def fits(
         mask: of the padded batch.
         options: what a model gives to transformers' attention functions besides tensors.
     """
-    if query.shape[1] != key.shape[1] or any(
-        options.get(name) is not None for name in ("position_bias", "softcap")
-    ):
+    if query.shape[1] != key.shape[1]:
+        return False
+    if any(options.get(name) is not None for name in ("position_bias", "softcap")):
         return False
     return mask is not None and packing.all_meet(mask)
 

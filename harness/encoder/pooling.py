@@ -76,7 +76,8 @@ class Pooling:
         """
         if templated := _TEMPLATED.fullmatch(name):
             try:
-                (Prompt if templated[1] == "prompt" else Echo).parse(templated[2])
+                kind = Prompt if templated[1] == "prompt" else Echo
+                kind.parse(templated[2])
             except ValueError as error:
                 raise InputError(
                     f"pooling {templated[1]}:TEMPLATE {error}", key="pooling"
@@ -136,7 +137,8 @@ class Pooling:
         prompt = self.prompt
         if prompt is not None and prompt.reads_mask:
             return "mask"
-        if prompt is not None or self.name.partition(":")[0] in ("last", "echo_last"):
+        kind = self.name.partition(":")[0]
+        if prompt is not None or kind in ("last", "echo_last"):
             return "last"
         return "all"
 
@@ -165,8 +167,10 @@ def reduce_tokens(tokens: Tensor, mask: Tensor, mode: Mode) -> Tensor:
         return tokens[:, 0]
     weights = mask.unsqueeze(-1).to(tokens.dtype)
     if mode == "max":
-        return tokens.masked_fill(weights == 0, torch.finfo(tokens.dtype).min).amax(dim=1)
-    return (tokens * weights).sum(dim=1) / weights.sum(dim=1).clamp_min(1.0)
+        least = torch.finfo(tokens.dtype).min
+        return tokens.masked_fill(weights == 0, least).amax(dim=1)
+    count = weights.sum(dim=1).clamp_min(1.0)
+    return (tokens * weights).sum(dim=1) / count
 
 
 def one_token(mask: Tensor, at: Tensor | None = None) -> Tensor:
@@ -178,7 +182,8 @@ def one_token(mask: Tensor, at: Tensor | None = None) -> Tensor:
     """
     if at is None:
         places = torch.arange(mask.shape[1], device=mask.device) * mask
-        return torch.zeros_like(mask).scatter_(1, places.argmax(dim=1, keepdim=True), 1)
+        last = places.argmax(dim=1, keepdim=True)
+        return torch.zeros_like(mask).scatter_(1, last, 1)
     kept = mask * at.to(mask.dtype)
     if not bool(kept.any(dim=1).all()):
         raise InputError(
@@ -191,7 +196,8 @@ def average_layers(hidden_states: Sequence[Tensor], layers: Sequence[int]) -> Te
     """The mean of the chosen hidden states (n, length, d); one layer is returned unchanged."""
     if len(set(layers)) == 1:
         return hidden_states[layers[0]]
-    return torch.stack([hidden_states[layer].float() for layer in layers]).mean(dim=0)
+    states = [hidden_states[layer].float() for layer in layers]
+    return torch.stack(states).mean(dim=0)
 
 
 class TokenConvolution(nn.Module):
@@ -203,7 +209,8 @@ class TokenConvolution(nn.Module):
 
     def __init__(self, inputs: int, filters: int = 256, widths: Sequence[int] = (1, 3, 5)) -> None:
         super().__init__()
-        if not widths or any(width < 1 or width % 2 == 0 for width in widths):
+        is_odd = [width > 0 and width % 2 == 1 for width in widths]
+        if not widths or not all(is_odd):
             raise InputError(
                 f"a token convolution needs odd numbers, not {list(widths)}",
                 key="widths",
@@ -226,7 +233,8 @@ class TokenConvolution(nn.Module):
         """Token vectors (n, length, d) to (n, length, d'), zero where `mask` (n, length) is 0."""
         kept = mask.unsqueeze(1).to(tokens.dtype)
         channels = tokens.transpose(1, 2) * kept
-        out = torch.cat([conv(channels) for conv in self.convs], dim=1)
+        outputs = [conv(channels) for conv in self.convs]
+        out = torch.cat(outputs, dim=1)
         return (out * kept.to(out.dtype)).transpose(1, 2)
 
 

@@ -125,10 +125,13 @@ def measure(device: torch.device, *, seconds: float = 0.25) -> dict[str, float]:
     thread: the gain is the core's, and threads that wait for each other on a busy machine would
     hide it.
     """
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+    gpus = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=gpus):
         torch.manual_seed(0)
-        block = nn.Sequential(nn.Linear(256, 1024), nn.GELU(), nn.Linear(1024, 256)).to(device)
-        rows = torch.randn(256 if device.type == "cpu" else 8192, 256, device=device)
+        layers = (nn.Linear(256, 1024), nn.GELU(), nn.Linear(1024, 256))
+        block = nn.Sequential(*layers).to(device)
+        count = 256 if device.type == "cpu" else 8192
+        rows = torch.randn(count, 256, device=device)
     threads = torch.get_num_threads()
     if device.type == "cpu":
         torch.set_num_threads(1)
@@ -139,7 +142,8 @@ def measure(device: torch.device, *, seconds: float = 0.25) -> dict[str, float]:
         start = time.perf_counter()
         rounds = 0
         while rounds < 3 or time.perf_counter() - start < seconds:
-            best = {name: min(known, _step(block, rows, name)) for name, known in best.items()}
+            for name, known in best.items():
+                best[name] = min(known, _step(block, rows, name))
             rounds += 1
         return best
     finally:

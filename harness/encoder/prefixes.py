@@ -63,7 +63,8 @@ class Prefixes:
         if isinstance(vectors, tuple):
             return tuple(self.truncate(part) for part in vectors)
         self.was_cut = True
-        return functional.pad(vectors[:, : self.width], (0, max(0, vectors.shape[1] - self.width)))
+        zeros = max(0, vectors.shape[1] - self.width)
+        return functional.pad(vectors[:, : self.width], (0, zeros))
 
 
 _prefixes: ContextVar[Prefixes | None] = ContextVar("prefixes", default=None)

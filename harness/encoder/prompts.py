@@ -65,7 +65,8 @@ class Prompt:
                 `[MASK]`.
         """
         before, *rest = template.split(SENTENCE)
-        if len(rest) != 1 or not (MASK in template or rest[0].strip()):
+        reads_sentence = MASK in template or "".join(rest).strip()
+        if len(rest) != 1 or not reads_sentence:
             raise ValueError(
                 f"must be a template, not {template!r}: {HOW}, which then must not be the sentence's own"
             )
@@ -104,7 +105,9 @@ class Prompt:
             for part in (self.before.removesuffix(" "), self.after)
         )
         first, last = frame_of(tokenizer)
-        return [*first, *before], [*after, *(last if self.reads_mask else [])]
+        if self.reads_mask:
+            after = [*after, *last]
+        return [*first, *before], after
 
     def sentence(self, tokenizer: PreTrainedTokenizerBase) -> normalizers.Normalizer:
         """Writes a sentence as the authors' evaluations do: with a full stop, apart where the
@@ -193,7 +196,8 @@ def _set_template(
 
 def _glues(tokenizer: PreTrainedTokenizerBase) -> bool:
     """Is a blank a part of the word that follows it?"""
-    once, twice = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in ("a", "a a"))
+    once = tokenizer("a", add_special_tokens=False)["input_ids"]
+    twice = tokenizer("a a", add_special_tokens=False)["input_ids"]
     return bool(twice != [*once, *once])
 
 
@@ -213,8 +217,10 @@ def frame_of(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
     """
     plain = tokenizer("a", add_special_tokens=False)["input_ids"]
     framed = tokenizer("a")["input_ids"]
-    start = next(i for i in range(len(framed)) if framed[i : i + len(plain)] == plain)
-    return framed[:start], framed[start + len(plain) :]
+    length = len(plain)
+    starts = [i for i in range(len(framed)) if framed[i : i + length] == plain]
+    start = starts[0]
+    return framed[:start], framed[start + length :]
 
 
 @dataclass(frozen=True)
@@ -251,7 +257,8 @@ class Echo:
         first, last = frame_of(tokenizer)
 
         def ids(text: str) -> list[int]:
-            return [int(i) for i in tokenizer(text, add_special_tokens=False)["input_ids"]]
+            found = tokenizer(text, add_special_tokens=False)["input_ids"]
+            return [int(number) for number in found]
 
         spaced = self.before.endswith(" ") and self.between.endswith(" ")
         glued = spaced and _glues(tokenizer)
@@ -312,7 +319,10 @@ class EchoFrame:
         """The ids before, between and after the copies of every sentence of `tokenizer`."""
         row = tokenizer("a")["input_ids"]
         middle = (len(row) - self.total) // 2 + self.before
-        return row[: self.before], row[middle : middle + self.between], row[len(row) - self.after :]
+        before = row[: self.before]
+        between = row[middle : middle + self.between]
+        after = row[len(row) - self.after :]
+        return before, between, after
 
     @property
     def total(self) -> int:
@@ -352,9 +362,11 @@ class EchoFrame:
         place = torch.arange(ids.shape[1], device=ids.device)
         start = self.before + n + self.between
         second = (place >= start) & (place < start + n)
-        first = ids.gather(1, (place - n - self.between).clamp(min=0))
+        place_in_first = (place - n - self.between).clamp(min=0)
+        first = ids.gather(1, place_in_first)
         alike = (ids == first) | ~second
-        if not bool((alike.all(dim=1, keepdim=True) & (words % 2 == 0) & (words >= 0)).all()):
+        is_twice = alike.all(dim=1, keepdim=True) & (words % 2 == 0)
+        if not bool((is_twice & (words >= 0)).all()):
             raise InputError(
                 'pooling "echo": this method changes the tokens of a sentence, so that the '
                 "second copy is not the first again",

@@ -34,7 +34,8 @@ def token_budget_batches(lengths: Sequence[int], budget: int) -> list[list[int]]
     batches: list[list[int]] = []
     current: list[int] = []
     longest = 0
-    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+    longest_first = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    for index in longest_first:
         if current and (len(current) + 1) * longest > budget:
             batches.append(current)
             current = []
