@@ -52,7 +52,8 @@ def conclude(workdir: Path, experiment: Experiment, records: list[Record]) -> st
         "row": adoption.row,
         "run": adoption.run,
     }
-    write_atomic(workdir / DECISION, json.dumps({**kept, **adoption.data}, indent=1) + "\n")
+    decision = json.dumps({**kept, **adoption.data}, indent=1)
+    write_atomic(workdir / DECISION, decision + "\n")
     return text
 
 
@@ -93,7 +94,8 @@ def describe_training(record: Record) -> str:
     seen = record.cost.get("corpus_sentences_seen", 0.0)
     count = (record.corpus or {}).get("count")
     if steps and count and seen:
-        length += f" ({seen / count:.1f} passes over {count:,} texts)"
+        passes = seen / count
+        length += f" ({passes:.1f} passes over {count:,} texts)"
     return f"{length}, {describe_duration(seconds)}"
 
 
@@ -113,7 +115,11 @@ def score_on_dev(workdir: Path, experiment: Experiment, records: list[Record]) -
     selection = experiment.selection()
     if selection is None:
         return {}
-    dev = next((one for r in records if (one := read_dev(r.spec)) is not None), None)
+    dev = None
+    for record in records:
+        dev = read_dev(record.spec)
+        if dev is not None:
+            break
     dev = dev or load_dev(selection)
     device = pick_device(experiment.device)
     scores: dict[str, float] = {}

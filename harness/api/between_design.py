@@ -54,7 +54,10 @@ class Made:
     def labels(self) -> dict[Parts, str]:
         """The settings that a row has from the first row -> its label."""
         groups = [factor.parts for factor in self.factors]
-        return {parts_of(groups, subset): row.label for subset, row in self.rows.items()}
+        labels = {}
+        for subset, row in self.rows.items():
+            labels[parts_of(groups, subset)] = row.label
+        return labels
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,8 @@ class Designer:
             return complete
         largest = None
         for pairs in range(1, math.factorial(count) // 2 + 1):
-            made = self._design(factors, Design(count, draw_orders(count, pairs)), rows, notes)
+            design = Design(count, draw_orders(count, pairs))
+            made = self._design(factors, design, rows, notes)
             if largest is not None and runs is not None and made.missing > runs:
                 break
             largest = made
@@ -110,7 +114,10 @@ class Designer:
     ) -> Made:
         some = {subset: rows[subset] for subset in design.subsets}
         plan = self.between.plan_of(some)
-        missing = {job.id for job in plan.jobs if find_finished(job, self.folder) is None}
+        missing = set()
+        for job in plan.jobs:
+            if find_finished(job, self.folder) is None:
+                missing.add(job.id)
         return Made(factors, design, some, plan, len(missing), notes)
 
 
@@ -118,18 +125,22 @@ def describe_plan(made: Made, between: Between, folder: Path, command: str) -> A
     """Return the rows between, how many runs exist, and what the others cost; nothing is trained."""
     ids = {job.id for job in made.plan.jobs}
     cost = _estimate_cost(made, folder)
-    lines = [
-        f"{between.a.label} and {between.b.label} differ in {len(made.factors)} factors:",
-        *(f"  {factor.describe()}" for factor in made.factors),
-        *made.notes,
+    existing = len(ids) - made.missing
+    lines = [f"{between.a.label} and {between.b.label} differ in {len(made.factors)} factors:"]
+    for factor in made.factors:
+        lines.append(f"  {factor.describe()}")
+    lines += made.notes
+    lines.append(
         f"{len(made.rows)} rows between them, {len(between.seeds)} seeds each: {len(ids)} runs, of "
-        f"which {len(ids) - made.missing} exist",
-        *(f"  {row.label}" for row in made.rows.values()),
-    ]
+        f"which {existing} exist"
+    )
+    for row in made.rows.values():
+        lines.append(f"  {row.label}")
     if made.design.orders:
         lines.append(f"These are the rows of {len(made.design.orders)} orders of the changes.")
     if cost is not None:
-        lines.append(f"The {made.missing} new runs take about {_duration(cost)} one after another.")
+        duration = _duration(cost)
+        lines.append(f"The {made.missing} new runs take about {duration} one after another.")
     lines.append(f"Nothing was trained. To answer: {command} --runs {made.missing}")
     data: dict[str, Any] = {
         "a": between.a.label,
@@ -183,7 +194,8 @@ def run_design(
             tracker = None
         else:
             tracker = Tracker(folder, e.name, tracking)
-        executor = registry.load(registry.EXECUTORS, e.executor.name)(e.executor, folder)
+        make_executor = registry.load(registry.EXECUTORS, e.executor.name)
+        executor = make_executor(e.executor, folder)
         with reporter, closing(tracker) if tracker is not None else nullcontext():
             progress = Progress(folder, e.name, "comparison", e.title, executor, reporter, page)
             grid = Grid(plan, folder, progress, command_of=lambda job: command, tracker=tracker)

@@ -74,7 +74,8 @@ def _find_row(rows: Sequence[Row], label: str, base_model: str) -> Row:
     if not named:
         labels = list(dict.fromkeys(row.label for row in rows))
         known = ", ".join(labels)
-        raise InputError(f'no row "{label}"{nearest(label, labels)}; rows: {known}', key="why")
+        message = f'no row "{label}"{nearest(label, labels)}; rows: {known}'
+        raise InputError(message, key="why")
     wanted = []
     for row in named:
         if base_model in ("", row.base_model, base_name(row.base_model)):
@@ -95,7 +96,7 @@ def _share_blocks(first: Row, second: Row) -> Row:
     Raises:
         InputError: there are blocks, and none has both.
     """
-    shared = tuple(block for block in first.blocks if block in second.blocks)
+    shared = tuple([block for block in first.blocks if block in second.blocks])
     if not shared and (first.blocks or second.blocks):
         raise InputError(
             f'"{first.label}" and "{second.label}" are in different blocks of the file', key="why"
@@ -112,7 +113,12 @@ def _make_preset_row(experiment: Experiment, text: str, a: Row) -> Row:
     method, colon, preset = text.partition(":")
     if not colon or not preset:
         raise InputError(f'expected METHOD:PRESET, not "{text}"', key="--against-preset")
-    entry = Entry(method=method, preset=preset, name=text, base_models=[a.base_model])
+    entry = Entry(
+        method=method,
+        preset=preset,
+        name=text,
+        base_models=[a.base_model],
+    )
     alone = experiment.model_copy(
         update={
             "methods": [entry],
@@ -141,7 +147,8 @@ def _choose_seeds(a: Row, b: Row, number: int | None) -> tuple[int, ...]:
         return shared[:1]
     if number is not None:
         next_seed = max(shared, default=0) + 1
-        shared = (*shared, *range(next_seed, next_seed + number))[:number]
+        further = range(next_seed, next_seed + number)
+        shared = (*shared, *further)[:number]
     if len(shared) < FEWEST_SEEDS:
         raise InputError(
             f'"{a.label}" and "{b.label}" have {len(shared)} seeds in common; the spread of a share '

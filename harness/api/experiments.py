@@ -103,7 +103,10 @@ def plan_comparison(experiment: Source, *, to_run: bool = True, **choices: Any) 
     c = Choices(**choices)
     forget_loaded()
     source = _source(experiment)
-    where = source if isinstance(source, str) else f'experiment "{source.name}"'
+    if isinstance(source, str):
+        where = source
+    else:
+        where = f'experiment "{source.name}"'
     read = resolve_sizes(read_experiment(source, c.overrides), load_text)
     selected = select(read, c.only, where, tuned=c.tune is not None)
     budget = check_budget(c.tune, selected)
@@ -340,7 +343,8 @@ def _row(row: Any) -> Any:
             **{key: value for key, value in row.items() if key != "method"},
         }
     if isinstance(row, Mapping) and not isinstance(row.get("model", ""), str):
-        others = {key: value for key, value in row.items() if key != "model"}
+        others = dict(row)
+        del others["model"]
         return {**_row(row["model"]), **others}
     if isinstance(row, str | Mapping):
         return {"method": row} if isinstance(row, str) else row
@@ -389,7 +393,8 @@ def _run(planned: Planned, folder: Path, reporter: Reporter, tracker: Tracker | 
     )
     Runner(folder, executor, progress).run(grid)
     if others is not None:
-        others.limit_to_protocols([grid.records[job.place] for job in grid.plan.jobs])
+        own = [grid.records[job.place] for job in grid.plan.jobs]
+        others.limit_to_protocols(own)
         grid.write()
         for line in others.summary():
             reporter.say(line)
@@ -444,10 +449,11 @@ def reproduce_command(planned: Planned, plan: Plan, job: Job) -> str:
     """The command that makes the run of a job again; the call in Python, for an experiment that is
     in no file.
     """
-    spec, row = job.spec, job.row
-    own = [
-        change for change in planned.choices.overrides if not change.startswith("executor")
-    ]  # it affects no result
+    spec = job.spec
+    row = job.row
+    overrides = planned.choices.overrides
+    # the executor affects no result
+    own = [change for change in overrides if not change.startswith("executor")]
     changes = [
         *own,
         *plan.schedule.overrides,
@@ -457,13 +463,15 @@ def reproduce_command(planned: Planned, plan: Plan, job: Job) -> str:
     if spec.vary:
         changes += [f"vary={json.dumps(spec.vary)}", f"held_seed={spec.held}"]
     if plan.row_of(job).added:  # an added start comes with a row of the file
-        row = next((other.row for other in plan.jobs if plan.starts.get(other.id) == job.id), row)
+        trained = [other.row for other in plan.jobs if plan.starts.get(other.id) == job.id]
+        row = trained[0] if trained else row
     searches = planned.tuned.rows if planned.tuned is not None else ()
     for number, search in enumerate(searches, 1):
         if search.label == job.row:
             row = search.row
             for key, value in search.values.items():
-                changes.append(f"methods.{number}.config.{key}={inline(value).as_string()}")
+                shown = inline(value).as_string()
+                changes.append(f"methods.{number}.config.{key}={shown}")
     only = [row] if len(plan.experiment.methods) > 1 else []
     if isinstance(planned.source, Experiment):
         keys = planned.source.model_dump(mode="json", exclude_unset=True)
@@ -473,11 +481,16 @@ def reproduce_command(planned: Planned, plan: Plan, job: Job) -> str:
             "only": only,
             "rehearse": planned.choices.rehearse,
         }
-        return f"harness.compare({keys!r}, {', '.join(f'{key}={value!r}' for key, value in options.items() if value)})"
+        stated = [f"{key}={value!r}" for key, value in options.items() if value]
+        return f"harness.compare({keys!r}, {', '.join(stated)})"
     words = ["harness", "compare", planned.source, "--workdir", "NEW_FOLDER"]
-    words += [word for pattern in only for word in ("--only", pattern)]
-    words += ["--rehearse"] if planned.choices.rehearse else []
-    return shlex.join([*words, *(word for change in changes for word in ("--set", change))])
+    for pattern in only:
+        words += ["--only", pattern]
+    if planned.choices.rehearse:
+        words.append("--rehearse")
+    for change in changes:
+        words += ["--set", change]
+    return shlex.join(words)
 
 
 def check_overlaps(plan: Plan, workdir: Path) -> list[str]:
@@ -487,10 +500,12 @@ def check_overlaps(plan: Plan, workdir: Path) -> list[str]:
     texts: dict[str, CheckedText] = {}
     try:
         for corpus in filter(None, map(plan.corpus, plan.rows)):
-            texts[f"training text {corpus.uri} ({corpus.kind})"] = training_text(corpus)
+            name = f"training text {corpus.uri} ({corpus.kind})"
+            texts[name] = training_text(corpus)
         for job in plan.jobs:
             if job.spec.dev is not None and plan.dev is not None:
-                texts[f"dev set {plan.dev.name}"] = selection_text(plan.dev, job.spec.dev)
+                name = f"dev set {plan.dev.name}"
+                texts[name] = selection_text(plan.dev, job.spec.dev)
         return list(find_overlaps(workdir, texts, plan.tasks))
     except (
         Exception

@@ -102,11 +102,13 @@ def why(
         RunError: a stop was requested; the same call resumes.
     """
     check_formats(formats)
-    _check_question(bool(b) + bool(against_preset) + bool(against), equivalence)
+    others = bool(b) + bool(against_preset) + bool(against)
+    _check_question(others, equivalence)
     read = comparison_of(found, comparison)
     if against:
-        name = read.name if read.name in comparison_files(Path(against)) else ""
-        lines, data = compare_equal_runs(read, comparison_of(Path(against), name), a)
+        other = Path(against)
+        name = read.name if read.name in comparison_files(other) else ""
+        lines, data = compare_equal_runs(read, comparison_of(other, name), a)
         return Answer("\n".join(lines), data, data)
     target = question_of(read, on).target
     forget_loaded()
@@ -114,7 +116,8 @@ def why(
     between = find_between(read.workdir, read.name, ends, seeds, executor)
     if published:  # before anything is trained
         find_published(published, target, between.b.base_model)
-    made = Designer(between, read.workdir).make(_find_factors(between, factors, join), runs)
+    designer = Designer(between, read.workdir)
+    made = designer.make(_find_factors(between, factors, join), runs)
     command = _command(read.workdir, read.name, ends, on, factors, join)
     if runs is None:
         return describe_plan(made, between, read.workdir, command)
@@ -210,7 +213,9 @@ class Inquiry:
             InputError: one of the two rows has no score.
         """
         made = self.made
-        factors, design, notes = made.factors, made.design, list(made.notes)
+        factors = made.factors
+        design = made.design
+        notes = list(made.notes)
         comparison = read_comparison(self.folder, made.plan.experiment.name)
         significance = Significance(comparison)
         rows = DesignRows(comparison, significance, self.target, self._labels(factors, design))
@@ -227,16 +232,21 @@ class Inquiry:
         """Return the labels of a design's rows; empty where such a row was not made."""
         labels = self.made.labels
         groups = [factor.parts for factor in factors]
-        return {subset: labels.get(parts_of(groups, subset), "") for subset in design.subsets}
+        found = {}
+        for subset in design.subsets:
+            found[subset] = labels.get(parts_of(groups, subset), "")
+        return found
 
     def _join_lacking(
         self, factors: Sequence[Factor], lacking: Mapping[Subset, str]
     ) -> tuple[list[Factor], str]:
         """Return the factors after those whose rows have no score were joined, and a note on it."""
         reason = next(iter(lacking.values()))
-        between = [subset for subset in lacking if 0 < len(subset) < len(factors)]
+        count = len(factors)
+        between = [subset for subset in lacking if 0 < len(subset) < count]
         if not between:
-            raise InputError(f"a row has no score on {self.target.title}: {reason}", key="why")
+            message = f"a row has no score on {self.target.title}: {reason}"
+            raise InputError(message, key="why")
         joined, names = join_impossible(factors, between)
         return joined, (
             f"Counted together, since rows between have no score: {'; '.join(names)} ({reason})."
@@ -264,7 +274,8 @@ def _read_seeds(report: Path) -> list[int]:
 
 def _remember_seeds(report: Path, seeds: int) -> None:
     numbers = sorted({*_read_seeds(report), seeds})
-    (report / _SEEDS).write_text(json.dumps(numbers) + "\n", encoding="utf-8")
+    text = json.dumps(numbers) + "\n"
+    (report / _SEEDS).write_text(text, encoding="utf-8")
 
 
 def _command(

@@ -52,7 +52,10 @@ def table_overrides(table: str, values: Any) -> list[str]:
     if values is not None and not isinstance(values, Mapping):
         message = f"expected a dictionary of options, not {type(values).__name__}"
         raise InputError(message, key=table, remedy=f'write {table}={{"pooling": "mean"}}')
-    return as_overrides(**{f"{table}.{key}": value for key, value in (values or {}).items()})
+    options = {}
+    for key, value in (values or {}).items():
+        options[f"{table}.{key}"] = value
+    return as_overrides(**options)
 
 
 def check_options(call: Any, options: Iterable[str], methods: Iterable[str]) -> None:
@@ -68,14 +71,18 @@ def check_options(call: Any, options: Iterable[str], methods: Iterable[str]) -> 
     for name in options:
         if name not in known:
             hint = nearest(name, sorted({*own, *known}))
-            message = f"is no keyword{' and no option of these methods' if known else ''}{hint}"
+            no_option = " and no option of these methods" if known else ""
+            message = f"is no keyword{no_option}{hint}"
             remedy = "help(harness.NAME) and `harness list methods NAME` list them"
-            raise InputError(message, file=f"harness.{call.__name__}", key=name, remedy=remedy)
+            call_name = f"harness.{call.__name__}"
+            raise InputError(message, file=call_name, key=name, remedy=remedy)
 
 
 def is_in_hand(given: Any) -> bool:
     """True for texts, pairs, frames and data sets; not for names, paths and tables of settings."""
-    return not isinstance(given, str | Path | Mapping | TaskFile) and given is not None
+    if given is None:
+        return False
+    return not isinstance(given, str | Path | Mapping | TaskFile)
 
 
 @contextmanager
@@ -119,8 +126,11 @@ class Store:
         Raises:
             InputError: it is no text.
         """
-        chosen = {"columns": dict(columns) if columns else None, "limit": limit}
-        further = {key: value for key, value in chosen.items() if value is not None}
+        further: dict[str, Any] = {}
+        if columns:
+            further["columns"] = dict(columns)
+        if limit is not None:
+            further["limit"] = limit
         if given is None:
             return further or None
         if isinstance(given, Mapping):
@@ -134,7 +144,8 @@ class Store:
             raise
         rows = [_row_of(item) for item in corpus]
         lines = [json.dumps(row, ensure_ascii=False) for row in rows]
-        file = self.write(f"{corpus.kind}-{corpus.sha256[:16]}.jsonl", "\n".join(lines) + "\n")
+        name = f"{corpus.kind}-{corpus.sha256[:16]}.jsonl"
+        file = self.write(name, "\n".join(lines) + "\n")
         settings = {"uri": str(file), "kind": corpus.kind}
         if any("label" in row for row in rows):  # it is read only where it is named
             return {**settings, "columns": {"label": "label"}}
@@ -183,8 +194,12 @@ def _row_of(item: str | Pair) -> dict[str, str]:
     """Return the columns of a text or pair that hold something."""
     if isinstance(item, str):
         return {"text": item}
-    columns = {name: getattr(item, name) for name in _PAIRS}
-    return {name: text for name, text in columns.items() if text is not None}
+    columns = {}
+    for name in _PAIRS:
+        text = getattr(item, name)
+        if text is not None:
+            columns[name] = text
+    return columns
 
 
 def _kind_of(given: Any, columns: Mapping[str, str] | None) -> Kind:
@@ -194,7 +209,7 @@ def _kind_of(given: Any, columns: Mapping[str, str] | None) -> Kind:
         names: Any = getattr(given, "column_names", None)
         if names is None:
             names = getattr(given, "columns", ())
-        is_pairs = "anchor" in (columns or {}) or "anchor" in [str(name) for name in names]
+        is_pairs = "anchor" in (columns or {}) or "anchor" in map(str, names)
         return "pairs" if is_pairs else "sentences"
     if isinstance(given, Sequence):
         first = next(iter(given), "")

@@ -103,9 +103,15 @@ def train(
         _check_room(target)
     fitted = kind(settled, base_model=base_model)
     text = fitted.text
-    items = None if text == "none" else corpus_of(corpus, text, limit=limit, columns=columns)
-    dev_set = dev.load() if dev is not None and hasattr(settled, "learning_rate") else None
-    folder = target.with_name(target.name + ".training") if target is not None else None
+    items = None
+    if text != "none":
+        items = corpus_of(corpus, text, limit=limit, columns=columns)
+    dev_set = None
+    if dev is not None and hasattr(settled, "learning_rate"):
+        dev_set = dev.load()
+    folder = None
+    if target is not None:
+        folder = target.with_name(target.name + ".training")
     with (
         work_lock(folder) if folder is not None else nullcontext(),
         progress or Reporter.of_caller() as shown,
@@ -123,17 +129,21 @@ def train(
             with locating(RunError, [kind]):
                 fitted.fit(items, context)
         except TrainingStopped as stop:
-            curves = f" (curves: {folder / 'curves.jsonl'})" if folder is not None else ""
+            curves = ""
+            if folder is not None:
+                curves = f" (curves: {folder / 'curves.jsonl'})"
             shown.finish_run(f"{stop.status}: {stop.reason}{curves}")
             raise
         if target is not None:
-            where = markdown_text(
-                f"from {base_model} on {items.uri if items is not None else 'no text'}"
-            )
-            fitted.save(target, card=f"Trained by `{kind.name}` {where}, seed {seed}.\n")
+            learnt_from = items.uri if items is not None else "no text"
+            where = markdown_text(f"from {base_model} on {learnt_from}")
+            card = f"Trained by `{kind.name}` {where}, seed {seed}.\n"
+            fitted.save(target, card=card)
         best = fitted.fit_report.training.get("best_dev")
-        kept = f"saved to {target}" if target is not None else "fitted"
-        shown.finish_run(kept + (f", best dev {100 * best:.2f}" if best is not None else ""))
+        done = f"saved to {target}" if target is not None else "fitted"
+        if best is not None:
+            done += f", best dev {100 * best:.2f}"
+        shown.finish_run(done)
     return fitted
 
 

@@ -103,7 +103,7 @@ def evaluate(
     if isinstance(model, type) and issubclass(model, Method):
         own = {"pooling": pooling, "max_length": max_length}
         given = {key: value for key, value in own.items() if value is not None}
-        model = _fit_untrained(model, {**given, **options})
+        model = _fit_untrained(model, given | options)
         pooling = max_length = None
     else:
         check_options(evaluate, options, [])
@@ -115,7 +115,8 @@ def evaluate(
     tasks = resolve_suites(suites, source)
     devices = pick_devices(device)
     where = devices[0]
-    named, bars = isinstance(model, str | Path), (progress or Reporter.of_caller()).draws
+    named = isinstance(model, str | Path)
+    bars = (progress or Reporter.of_caller()).draws
     if not named and mteb_results is not None:
         raise InputError(
             "mteb_results goes with the name or folder of a model; this one is made already",
@@ -135,7 +136,8 @@ def evaluate(
         if cached and named
         else None
     )
-    origin = Origin(f"harness/{Path(name).name}", stored.name if stored else "unknown")
+    weights = stored.name if stored else "unknown"
+    origin = Origin(f"harness/{Path(name).name}", weights)
     result = score_all(
         encode,
         tasks,
@@ -149,7 +151,10 @@ def evaluate(
     if public is not None and mteb_results is not None:
         from harness.tasks.mteb.adapter import write_results
 
-        kept = [text for file, text in result.artifacts.items() if file.startswith("mteb/")]
+        kept = []
+        for file, text in result.artifacts.items():
+            if file.startswith("mteb/"):
+                kept.append(text)
         chosen = {
             "pooling": pooling,
             "max_length": max_length,
@@ -313,4 +318,6 @@ def load_model(model: str | Path) -> Method | Encoder | ForeignEncoder | Outside
     if (outside := open_outside(str(model))) is not None:
         return outside
     folder = Path(resolve_model(str(model)))
-    return saved_method(folder) if (folder / METHOD_FILE).is_file() else open_model(str(model))
+    if (folder / METHOD_FILE).is_file():
+        return saved_method(folder)
+    return open_model(str(model))

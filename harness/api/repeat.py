@@ -100,7 +100,8 @@ def unpack(archive: Path, workdir: Path) -> tuple[Path, Manifest]:
     mark = workdir / ARCHIVE
     if mark.is_file() and read_text(mark) == digest:
         return folder, _read_manifest(folder, archive)
-    if workdir.exists() and (not workdir.is_dir() or any(workdir.iterdir())):
+    is_free = not workdir.exists() or (workdir.is_dir() and not any(workdir.iterdir()))
+    if not is_free:
         raise InputError("is not empty", file=workdir, key="--run", remedy="name a new folder")
     folder.mkdir(parents=True)
     unpack_zip(archive, folder)
@@ -121,7 +122,8 @@ def _read_manifest(folder: Path, archive: Path) -> Manifest:
         manifest = Manifest.model_validate(read_json(folder / MANIFEST))
         file = read_comparison_file(folder, manifest.comparison)
     except ValidationError as error:
-        raise InputError(f"damaged: {MANIFEST}: {first_fault(error)}", file=archive) from None
+        fault = first_fault(error)
+        raise InputError(f"damaged: {MANIFEST}: {fault}", file=archive) from None
     except InputError as error:
         raise InputError(f"damaged ({error.message})", file=archive) from None
     if file is None:
@@ -155,7 +157,8 @@ def repeat(
         name = manifest.comparison
         where = folder / EXPERIMENT
         _find_data(manifest, where, data)
-        keys = locate_files(read_toml(where / f"{name}.toml"), where, str(archive))
+        tree = read_toml(where / f"{name}.toml")
+        keys = locate_files(tree, where, str(archive))
         experiment = read_experiment({"name": name, **keys}, overrides, allow_code=allow_code)
         experiment = experiment.model_copy(update={"reports": [], "incumbent": ""})  # scores alone
         with _code_of(manifest, where, str(archive), allow_code=allow_code):
@@ -174,7 +177,8 @@ def repeat(
     before = read_comparison_file(folder, name)
     assert before is not None
     own = {run.id for run in before.runs if not run.source}
-    old = [record for run in own if (record := RunFolder(folder, run).read()) is not None]
+    found = [RunFolder(folder, run).read() for run in own]
+    old = [record for record in found if record is not None]
     return compare_records(_with_rows(old, before), read_records(workdir, name))
 
 
@@ -196,7 +200,8 @@ def _find_data(manifest: Manifest, where: Path, data: Path | None) -> None:
     """
     for entry in manifest.data:
         target = where / entry.file
-        if ".." in Path(entry.file).parts or Path(entry.file).is_absolute():
+        place = Path(entry.file)
+        if place.is_absolute() or ".." in place.parts:
             message = f'names the file "{one_line(entry.file)}", outside of it'
             raise InputError(message, file=MANIFEST)
         if is_there(target):
@@ -221,14 +226,15 @@ def locate_files(keys: Mapping[str, Any], folder: Path, archive: str) -> dict[st
     found = dict(keys)
     for key, value in keys.items():
         if key == "suites":
-            found[key] = [_located(one, "task", folder, archive) for one in value]
+            tasks = [_locate(one, "task", folder, archive) for one in value]
+            found[key] = tasks
         elif key == "dev":
-            found[key] = _located(value, "task", folder, archive)
+            found[key] = _locate(value, "task", folder, archive)
         elif key == "corpus":
-            found[key] = _located(value, "uri", folder, archive)
+            found[key] = _locate(value, "uri", folder, archive)
         elif key in ("corpora", "blocks") and isinstance(value, dict):
             found[key] = {
-                name: _located(one, "uri", folder, archive)
+                name: _locate(one, "uri", folder, archive)
                 if key == "corpora"
                 else locate_files(one, folder, archive)
                 for name, one in value.items()
@@ -260,10 +266,14 @@ def _with_vectors(row: Any, folder: Path, archive: str) -> Any:
     return found
 
 
-def _located(value: Any, key: str, folder: Path, archive: str) -> Any:
+def _locate(value: Any, key: str, folder: Path, archive: str) -> Any:
     if isinstance(value, dict):
-        return {**value, key: _located(value[key], key, folder, archive)} if key in value else value
-    if not isinstance(value, str) or not (names_file(value) or (folder / value).exists()):
+        if key not in value:
+            return value
+        return {**value, key: _locate(value[key], key, folder, archive)}
+    if not isinstance(value, str):
+        return value
+    if not names_file(value) and not (folder / value).exists():
         return value
     if ":" in value and not TaskFile(task=value).prefix:
         return value  # a name of the hub, or embedded:NAME
@@ -287,9 +297,13 @@ def _code_of(manifest: Manifest, where: Path, archive: str, *, allow_code: bool)
         InputError: a plugin is neither installed nor allowed.
     """
     groups = {group.entry_points: group for group in (registry.METHODS, registry.TASKS)}
-    missing = [one for one in manifest.plugins if one.name not in registry.names(groups[one.group])]
+    missing = []
+    for one in manifest.plugins:
+        if one.name not in registry.names(groups[one.group]):
+            missing.append(one)
     if missing and not allow_code:
-        names = join_some([f"{one.name} ({one.package} {one.version})" for one in missing])
+        plugins = [f"{one.name} ({one.package} {one.version})" for one in missing]
+        names = join_some(plugins)
         message = f"needs plugins that are not installed: {one_line(names)}"
         remedy = "install it, or read its code in the archive and give --allow-code"
         raise InputError(message, file=archive, remedy=remedy)
@@ -319,15 +333,17 @@ def compare_records(before: Sequence[Record], now: Sequence[Record]) -> Repetiti
         label = f"{old.row}, seed {old.seed}"
         found.runs += 1
         if new is None or new.status != old.status:
-            state = "not run" if new is None else f"{new.status} ({new.reason})"
-            found.differences.append(f"{label}: {old.status} in the archive, now {state}")
+            now_is = "not run" if new is None else f"{new.status} ({new.reason})"
+            difference = f"{label}: {old.status} in the archive, now {now_is}"
+            found.differences.append(difference)
             continue
         ended = len(found.differences)
         scores = _scores_of(new)
         for key, value in _scores_of(old).items():
             found.scores += 1
             if scores.get(key) != value:
-                found.differences.append(f"{label}: {_describe(key, value, scores.get(key))}")
+                difference = _describe(key, value, scores.get(key))
+                found.differences.append(f"{label}: {difference}")
         if len(found.differences) > ended:
             reasons |= dict.fromkeys(explain(old, new))
     found.reasons = list(reasons)
@@ -348,10 +364,13 @@ def _scores_of(record: Record) -> dict[ScoreKey, float]:
 
 def _describe(key: ScoreKey, before: float, now: float | None) -> str:
     task = key[0].partition(":")[2]
-    score = f"{task} {key[2]}" + ("" if key[3] == "all" else f" ({key[3]})")
+    score = f"{task} {key[2]}"
+    if key[3] != "all":
+        score += f" ({key[3]})"
     if now is None:
         return f"{score} is {before!r} in the archive, and there is none now"
-    return f"{score} is {before!r} in the archive, now {now!r}: {count_digits(before, now)}"
+    digits = count_digits(before, now)
+    return f"{score} is {before!r} in the archive, now {now!r}: {digits}"
 
 
 def count_digits(a: float, b: float) -> str:
@@ -361,7 +380,10 @@ def count_digits(a: float, b: float) -> str:
     ('the first 5 digits are equal', 'no digit is equal')
     """
     scale = max(abs(a), abs(b))
-    same = math.floor(-math.log10(abs(a - b) / scale)) if a != b and scale else 17
+    if a != b and scale:
+        same = math.floor(-math.log10(abs(a - b) / scale))
+    else:
+        same = 17
     if same < 1:
         return "no digit is equal"
     return f"the first {same} digits are equal" if same > 1 else "the first digit is equal"
@@ -395,8 +417,9 @@ def explain(before: Record, now: Record) -> Iterator[str]:
             if getattr(before.spec, key) != getattr(now.spec, key):
                 yield phrase
         for key, phrase in {"corpus": "training text", "dev": "dev set"}.items():
-            texts = [(getattr(record.spec, key) or {}).get("sha256") for record in (before, now)]
-            if texts[0] != texts[1]:
+            was = getattr(before.spec, key) or {}
+            is_now = getattr(now.spec, key) or {}
+            if was.get("sha256") != is_now.get("sha256"):
                 yield f"the {phrase} is another"
         return
     machines = before.environment, now.environment
@@ -405,12 +428,14 @@ def explain(before: Record, now: Record) -> Iterator[str]:
         values = [machine.get(key) for machine in machines]
         if values[0] != values[1]:
             differs = True
-            yield f"another {name}: {values[0]} in the archive, {values[1]} here"
+            there, here = values
+            yield f"another {name}: {there} in the archive, {here} here"
     versions = [machine.get("versions", {}) for machine in machines]
     for package in sorted({*versions[0], *versions[1]}):
         pair = [one.get(package, "none") for one in versions]
         if pair[0] != pair[1]:
             differs = True
-            yield f"another version of {package}: {pair[0]} in the archive, {pair[1]} here"
+            there, here = pair
+            yield f"another version of {package}: {there} in the archive, {here} here"
     if not differs:
         yield "same specification, processor, versions and threads: look for what is not seeded"

@@ -60,7 +60,8 @@ class Comparison(WithReport):
     @property
     def failed(self) -> list[Record]:
         """The records of runs that failed; the same call tries them again."""
-        return [r for r in self.records if r.status == "failed" and r not in self.left_out]
+        failed = [record for record in self.records if record.status == "failed"]
+        return [record for record in failed if record not in self.left_out]
 
     @property
     def left_out(self) -> list[Record]:
@@ -161,13 +162,15 @@ def load(path: str | Path, name: str = "") -> Any:
             raise InputError(
                 f"holds no comparison and no study, and is no model ({error})", file=path
             ) from None
-    name = name or (known[0] if len(known) == 1 else "")
+    if not name and len(known) == 1:
+        name = known[0]
     if name not in known:
         if name:
             wanted = f'no comparison "{name}"{nearest(name, known)}; '
         else:
             wanted = ""
-        raise InputError(f"{wanted}it holds {', '.join(known)}: name one of them", file=folder)
+        held = ", ".join(known)
+        raise InputError(f"{wanted}it holds {held}: name one of them", file=folder)
     if not compared:
         return open_study(name, folder)
     file = read_comparison_file(folder, name)

@@ -244,8 +244,11 @@ class StudyResult(WithReport):
         self.name = study.name
         self.ended = ended_trials(stored)
         self.files: Path | None = None
-        runs = dict.fromkeys(run for trial in self.ended for run in result_of(trial).runs)
-        self.records = list(filter(None, (RunFolder(workdir, run).read_if_sound() for run in runs)))
+        runs: dict[str, None] = {}
+        for trial in self.ended:
+            runs |= dict.fromkeys(result_of(trial).runs)
+        records = [RunFolder(workdir, run).read_if_sound() for run in runs]
+        self.records = [record for record in records if record is not None]
 
     def __repr__(self) -> str:
         return (
@@ -270,7 +273,8 @@ class StudyResult(WithReport):
         """
         from studies.trials import result_of
 
-        return {t.number: result_of(t).reason for t in self.ended if t.state.name == "FAIL"}
+        failed = [trial for trial in self.ended if trial.state.name == "FAIL"]
+        return {trial.number: result_of(trial).reason for trial in failed}
 
     def trials(self) -> pd.DataFrame:
         """One row a trial: configuration, values, state, seeds, seconds, ids of its runs."""
@@ -293,8 +297,10 @@ class StudyResult(WithReport):
             seeds = self.study.seeds
         keys = tomllib.loads(experiment_file(self.stored, self.study, seeds))
         if default:
-            row = self.study.model_dump(include={"method", "config", "preset"}, exclude_none=True)
-            keys["methods"].append({"name": f"{self.study.method} (default)", **row})
+            stated = {"method", "config", "preset"}
+            row = self.study.model_dump(include=stated, exclude_none=True)
+            name = f"{self.study.method} (default)"
+            keys["methods"].append({"name": name, **row})
         return keys
 
     def write_report(self) -> Path:
@@ -316,4 +322,5 @@ class StudyResult(WithReport):
             .sort_values(value, ascending=False)
             .head(5)[["trial", *self.space.names, value]]
         )
-        return f"<p>{escape(repr(self))}</p>{best.to_html(index=False)}"
+        shown = escape(repr(self))
+        return f"<p>{shown}</p>{best.to_html(index=False)}"

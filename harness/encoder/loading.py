@@ -218,8 +218,9 @@ def stated_length(folder: Path) -> int | None:
     """Return the `max_seq_length` that sentence-transformers cuts at; None where none is stated."""
     for file in sorted(folder.glob(_LENGTH_FILES)):
         length = read_json(file).get("max_seq_length")
-        is_number = isinstance(length, int) and not isinstance(length, bool)
-        if is_number and length > 0:
+        if isinstance(length, bool) or not isinstance(length, int):
+            continue
+        if length > 0:
             return length
     return None
 

@@ -64,7 +64,8 @@ def saved_method(folder: str | Path) -> Method:
     Raises:
         InputError: the method is not installed, or the folder is damaged.
     """
-    kind: type[Method] = registry.load(registry.METHODS, saved_settings(folder)["method"])
+    settings = saved_settings(folder)
+    kind: type[Method] = registry.load(registry.METHODS, settings["method"])
     try:
         return kind.load(folder)
     except HarnessError:
@@ -100,7 +101,8 @@ def open_for_evaluation(
         foreign = run_by_sentence_transformers(name, f"backend {backend}", backend=backend)
         if max_length:
             foreign.limit_length(max_length)
-        return OpenedModel(foreign, f"{foreign.modules}, {backend}", f"run by {backend}")
+        how = f"{foreign.modules}, {backend}"
+        return OpenedModel(foreign, how, f"run by {backend}")
     if pooling:
         return OpenedModel(
             Encoder.from_pretrained(name, pooling=pooling, max_length=max_length), pooling
@@ -187,7 +189,8 @@ def choose_prompts(
         own = (
             {key: text for key, text in given.items() if text} if isinstance(given, Mapping) else {}
         )
-    texts, unused = chosen_prompts(str(model) if named else "the model", opened.model, own, asked)
+    name = str(model) if named else "the model"
+    texts, unused = chosen_prompts(name, opened.model, own, asked)
     keys = ", ".join(f'"{key}"' for key in unused)
     said = (
         f'the model has prompts of its own ({keys}), which are not used; prompts "own" takes them'
@@ -206,7 +209,9 @@ def public_name(name: str, given: str | None, revision: str | None) -> tuple[str
     """
     folder = Path(resolve_model(name))
     public = given or name
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", public) or (given is None and folder.is_dir()):
+    is_hub_name = re.fullmatch(r"[\w.-]+/[\w.-]+", public) is not None
+    is_folder = given is None and folder.is_dir()
+    if not is_hub_name or is_folder:
         raise InputError(
             f'--model-name: expected ORG/NAME, as on the hub, not "{public}"', key="--model-name"
         )
@@ -234,7 +239,8 @@ def in_hand(model: Any, pooling: str | None = None, max_length: int | None = Non
         )
     if isinstance(model, Method):
         return OpenedModel(model, str(model.config.pooling))
-    kinds = {f"{kind.__module__}.{kind.__name__}" for kind in type(model).__mro__}
+    parents = type(model).__mro__
+    kinds = {f"{kind.__module__}.{kind.__name__}" for kind in parents}
     if any(
         name.startswith("sentence_transformers.") and name.endswith(".SentenceTransformer")
         for name in kinds
@@ -259,7 +265,9 @@ def _with_encode(function: Callable[..., Any]) -> SimpleNamespace:
     taken = _keywords_of(function)
 
     def encode(texts: Sequence[str], **options: Any) -> Any:
-        known = {key: options[key] for key in options if taken is None or key in taken}
+        known = options
+        if taken is not None:
+            known = {key: options[key] for key in options if key in taken}
         return function(texts, **known)
 
     return SimpleNamespace(encode=encode)

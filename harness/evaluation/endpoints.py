@@ -117,7 +117,8 @@ class Endpoint(OutsideModel):
             InputError: it refuses the request.
             RunError: it gives no answer after all retries, or answers that are none.
         """
-        missing = [text for text in dict.fromkeys(texts) if text not in self.stored]
+        distinct = dict.fromkeys(texts)
+        missing = [text for text in distinct if text not in self.stored]
         fresh: dict[str, Array] = {}
         waiting: dict[str, Array] = {}  # not stored yet
         stored_at = time.monotonic()
@@ -128,7 +129,8 @@ class Endpoint(OutsideModel):
                     for text, vector in self._request(batch):
                         self._check_dimension(vector, fresh)
                         fresh[text] = waiting[text] = vector
-                    if len(waiting) >= _SEGMENT or time.monotonic() - stored_at > _PATIENCE:
+                    is_old = time.monotonic() - stored_at > _PATIENCE
+                    if is_old or len(waiting) >= _SEGMENT:
                         self.stored.update(waiting.items())
                         waiting = {}
                         stored_at = time.monotonic()
@@ -136,11 +138,16 @@ class Endpoint(OutsideModel):
             finally:
                 if waiting:
                     self.stored.update(waiting.items())
-        return np.stack([fresh[text] if text in fresh else self.stored[text] for text in texts])
+        vectors = []
+        for text in texts:
+            vectors.append(fresh[text] if text in fresh else self.stored[text])
+        return np.stack(vectors)
 
     def _check_dimension(self, vector: Array, fresh: dict[str, Array]) -> None:
         known = next(iter(fresh.values()), None)
-        width = len(known) if known is not None else getattr(self.stored, "width", None)
+        width = getattr(self.stored, "width", None)
+        if known is not None:
+            width = len(known)
         if width is not None and width != len(vector):
             raise RunError(
                 f"{self.name}: gave a vector of {len(vector):,} numbers, but of {width:,} before; "
@@ -166,23 +173,28 @@ class Endpoint(OutsideModel):
             except openai.APIStatusError as error:
                 if error.status_code == _TOO_LARGE and len(texts) > 1:
                     half = len(texts) // 2
-                    return [*self._request(texts[:half]), *self._request(texts[half:])]
+                    first = self._request(texts[:half])
+                    second = self._request(texts[half:])
+                    return [*first, *second]
                 raise self._refusal(error) from None
             except openai.APIConnectionError as error:
                 if _is_timeout(error):
                     why = "gave no answer in time"
                 else:
                     why = _reason_of(error)
-                raise RunError(f"{self.name}: {why}, after {self.retries} retries") from None
+                message = f"{self.name}: {why}, after {self.retries} retries"
+                raise RunError(message) from None
             except (ValueError, TypeError, openai.OpenAIError) as error:  # a whole answer, but none
                 if attempt == self.retries:
                     why = f"gave an answer that cannot be read ({self._hide(error)})"
-                    raise RunError(f"{self.name}: {why}, after {self.retries} retries") from None
+                    message = f"{self.name}: {why}, after {self.retries} retries"
+                    raise RunError(message) from None
                 time.sleep(min(8.0, 0.5 * 2**attempt))
         raise AssertionError("every attempt returns or raises")
 
     def _refusal(self, error: openai.APIStatusError) -> RunError | InputError:
-        said = f"{self.name}: answered {error.status_code} ({self._hide(error)})"
+        why = self._hide(error)
+        said = f"{self.name}: answered {error.status_code} ({why})"
         if error.status_code in (401, 403):
             return InputError(said, key="model", remedy=f"set {KEY} in the environment")
         return RunError(said)
@@ -191,7 +203,9 @@ class Endpoint(OutsideModel):
         """Return the first line of an error without the key."""
         text = first_line(error)
         key = os.environ.get(KEY)
-        return redacted(text.replace(key, "***") if key else text)[:200]
+        if key:
+            text = text.replace(key, "***")
+        return redacted(text)[:200]
 
 
 def _vectors_of(answer: Any, count: int) -> list[Array]:
@@ -208,7 +222,8 @@ def _vectors_of(answer: Any, count: int) -> list[Array]:
     for item in sorted(items, key=lambda one: one.index):
         vectors.append(np.asarray(item.embedding, dtype=np.float32))
     for vector in vectors:
-        if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():
+        is_row = vector.ndim == 1 and vector.size > 0
+        if not is_row or not np.isfinite(vector).all():
             raise ValueError("a vector with no numbers")
     return vectors
 
@@ -221,7 +236,8 @@ def _is_timeout(error: Exception) -> bool:
 
 def _reason_of(error: Exception) -> str:
     cause = root_cause(error)
-    return f"cannot be reached ({type(cause).__name__}: {redacted(first_line(cause)):.150})"
+    reason = redacted(first_line(cause))
+    return f"cannot be reached ({type(cause).__name__}: {reason:.150})"
 
 
 def _open_store(identity: str) -> StoredVectors | dict[str, Array]:

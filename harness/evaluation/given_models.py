@@ -38,9 +38,11 @@ class GivenObject(OutsideModel):
     @property
     def identity(self) -> str:
         """A hash of its vectors of a fixed set of texts."""
-        texts = [row["text"] for row in embedded_rows("sentences", ("a",))][:_TEXTS]
+        rows = embedded_rows("sentences", ("a",))
+        texts = [row["text"] for row in rows[:_TEXTS]]
         vectors = np.ascontiguousarray(self.encode(texts), dtype="<f4")
-        return hashlib.sha256(repr(vectors.shape).encode() + vectors.tobytes()).hexdigest()[:16]
+        content = repr(vectors.shape).encode() + vectors.tobytes()
+        return hashlib.sha256(content).hexdigest()[:16]
 
     def vectors_of(self, texts: list[str], device: str | None) -> Any:
         """Return what the object gives."""

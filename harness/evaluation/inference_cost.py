@@ -57,7 +57,8 @@ def _time_passes(method: Method, device: str) -> list[float]:
 
     from harness.sources import embedded_rows
 
-    texts = [row["text"] for row in embedded_rows("sentences", ("a",))][:_SENTENCES]
+    rows = embedded_rows("sentences", ("a",))
+    texts = [row["text"] for row in rows[:_SENTENCES]]
     if device.startswith("cuda"):
         clock = time.perf_counter
     else:

@@ -77,10 +77,12 @@ class Scores:
         }
 
     def __str__(self) -> str:
-        return f"{self.model}, {self.pooling}\n{self.scores()[_SHOWN].to_string(index=False)}"
+        table = self.scores()[_SHOWN].to_string(index=False)
+        return f"{self.model}, {self.pooling}\n{table}"
 
     def _repr_html_(self) -> str:
         frame = self.scores()[_SHOWN]
-        said = "".join(f"<p>{escape(note)}</p>" for note in self.result.notes)
+        notes = [f"<p>{escape(note)}</p>" for note in self.result.notes]
         table: str = frame.to_html(index=False, float_format="{:.4f}".format)
-        return f"<p>{escape(self.model)}, {escape(self.pooling)}</p>{table}{said}"
+        title = f"<p>{escape(self.model)}, {escape(self.pooling)}</p>"
+        return f"{title}{table}{''.join(notes)}"

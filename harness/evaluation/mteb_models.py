@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import version
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -123,8 +124,9 @@ class MtebModel(OutsideModel):
             plain.append(alone)
         parts = []
         for named, rows in places.items():
-            parts.append(_encode(model, [plain[row] for row in rows], *named.split("\t")))
-        order = np.argsort([row for rows in places.values() for row in rows])
+            texts_of_prompt = [plain[row] for row in rows]
+            parts.append(_encode(model, texts_of_prompt, *named.split("\t")))
+        order = np.argsort(list(chain.from_iterable(places.values())))
         return np.concatenate(parts)[order]
 
 

@@ -92,9 +92,11 @@ class OutsideModel(ABC):
             with np.errstate(over="ignore"):  # infinite values are reported where they are scored
                 vectors = np.asarray(as_array(made), dtype=np.float32)
         except (TypeError, ValueError) as error:
-            fault = f"{type(made).__name__}, no array of numbers ({first_line(error):.100})"
+            kind = type(made).__name__
+            fault = f"{kind}, no array of numbers ({first_line(error):.100})"
             raise InputError(f'"{self.name}" gave a {fault}', key="model") from error
-        if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.shape[1]:
+        is_table = vectors.ndim == 2 and len(vectors) == len(texts)
+        if not is_table or not vectors.shape[1]:
             raise InputError(
                 f'"{self.name}" gave an array of shape {vectors.shape} for {len(texts):,} texts',
                 key="model",
@@ -143,8 +145,10 @@ class FileVectors(OutsideModel):
         except InputError:
             raise
         except Exception as error:  # pyarrow and numpy raise classes of their own
-            raise InputError(f"cannot be read: {first_line(error):.200}", file=file) from error
-        if vectors.ndim != 2 or len(names) != len(vectors) or not vectors.size:
+            fault = f"{first_line(error):.200}"
+            raise InputError(f"cannot be read: {fault}", file=file) from error
+        is_table = vectors.ndim == 2 and len(names) == len(vectors)
+        if not is_table or not vectors.size:
             raise InputError(
                 f"expected a vector of one length for each of {len(names):,} texts, not an array of "
                 f"shape {vectors.shape}",
@@ -161,9 +165,12 @@ class FileVectors(OutsideModel):
         if len(self.rows) == len(names):
             return
         for row, name in enumerate(names):
-            if not np.array_equal(self.vectors[row], self.vectors[self.rows[name]]):
-                message = f'"{" ".join(name.split()):.80}" has two different vectors'
-                raise InputError(message, file=self.file, key="sha256" if self.hashed else "text")
+            first = self.vectors[self.rows[name]]
+            if not np.array_equal(self.vectors[row], first):
+                text = " ".join(name.split())
+                message = f'"{text:.80}" has two different vectors'
+                key = "sha256" if self.hashed else "text"
+                raise InputError(message, file=self.file, key=key)
 
     def _key(self, text: str) -> str:
         if not self.hashed:
@@ -177,7 +184,8 @@ class FileVectors(OutsideModel):
 
     def fault_of(self, texts: Sequence[str]) -> InputError | None:
         """Return which texts are not in the file."""
-        missing = list(dict.fromkeys(text for text in texts if self._key(text) not in self.rows))
+        distinct = dict.fromkeys(texts)
+        missing = [text for text in distinct if self._key(text) not in self.rows]
         if not missing:
             return None
         return InputError(
@@ -196,7 +204,8 @@ class FileVectors(OutsideModel):
         """
         if (fault := self.fault_of(texts)) is not None:
             raise fault
-        return self.vectors[[self.rows[self._key(text)] for text in texts]]
+        rows = [self.rows[self._key(text)] for text in texts]
+        return self.vectors[rows]
 
 
 def _real(file: Path, vectors: np.ndarray) -> np.ndarray:
@@ -218,9 +227,11 @@ def _read(file: Path) -> tuple[list[str], np.ndarray, bool]:
     column = _column_of_texts(file, list(table.columns))
     lengths = {len(vector) for vector in table["vector"]}
     if len(lengths) > 1:
-        raise InputError(f"vectors have {sorted(lengths)} dimensions", file=file, key="vector")
+        message = f"vectors have {sorted(lengths)} dimensions"
+        raise InputError(message, file=file, key="vector")
     vectors = np.array(list(table["vector"]), np.float32)
-    return _texts_of(file, column, table[column].tolist()), vectors, column != "text"
+    texts = _texts_of(file, column, table[column].tolist())
+    return texts, vectors, column != "text"
 
 
 def _texts_of(file: Path, column: str, values: list[Any]) -> list[str]:

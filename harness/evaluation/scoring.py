@@ -232,7 +232,8 @@ def evaluate(
     before: Mapping[str, str] = {}
     if prompts is not None:
         readable = [(task, [] if of_mteb(task) else texts) for task, texts in readable]
-        before = prompts.before([task for task, _ in readable if not needs_model(task)])
+        plain = [task for task, _ in readable if not needs_model(task)]
+        before = prompts.before(plain)
     texts = _distinct_texts(readable, before)
 
     def more(unknown: list[str]) -> EmbeddingTable:
@@ -243,7 +244,8 @@ def evaluate(
     if texts:
         first = encode_once(encode, texts, cache=cache)
     else:
-        first = EmbeddingTable([], np.empty((0, 0), dtype=np.float32))
+        no_vectors = np.empty((0, 0), dtype=np.float32)
+        first = EmbeddingTable([], no_vectors)
     table = EmbeddingTable(
         texts,
         first.vectors,
@@ -265,12 +267,14 @@ def evaluate(
         found = task.evaluate(vectors, pooling=how)
         return name_code(_check_result(found), task_code(task))
 
-    scored, unscored = each([task for task, _ in readable], score)
+    known = [task for task, _ in readable]
+    scored, unscored = each(known, score)
     result = merge_results([part for _, part in scored])
     record_missing(result, unread, unscored)
     if prompts is not None and prompts.unfit:
         result.notes.append(prompts.unfit)
-    result.cost = _cost_of(table, len(texts) + table.requested, time.perf_counter() - start)
+    count = len(texts) + table.requested
+    result.cost = _cost_of(table, count, time.perf_counter() - start)
     return result
 
 

@@ -42,14 +42,17 @@ def text_key(text: str) -> bytes:
     """The first 16 bytes of the text's sha256: no two of 10^12 texts share one but by a chance of
     10^-15.
     """
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:_KEY]
+    encoded = text.encode("utf-8", "surrogatepass")
+    return hashlib.sha256(encoded).digest()[:_KEY]
 
 
 def folder_hash(folder: Path) -> str:
     """Content hash of a saved model: all its files but its card."""
     digest = hashlib.sha256()
-    for file in sorted(f for f in folder.rglob("*") if f.is_file() and not is_card(f)):
-        digest.update(f"{file.relative_to(folder)}\n{file.stat().st_size}\n".encode())
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    for file in sorted(file for file in files if not is_card(file)):
+        name = file.relative_to(folder)
+        digest.update(f"{name}\n{file.stat().st_size}\n".encode())
         digest.update(bytes.fromhex(sha256_of(file)))
     return digest.hexdigest()
 
@@ -72,8 +75,10 @@ class EmbeddingCache:
         `model`: hash of its content. `code`: id of the code that encodes. `conditions`: whatever
         else the vectors depend on, such as the device.
         """
-        programs = {"code": code, **{name: version(name) for name in ("torch", "transformers")}}
-        return StoredVectors(self, content_id([model, pooling, programs, conditions], digits=32))
+        versions = {name: version(name) for name in ("torch", "transformers")}
+        programs = {"code": code, **versions}
+        content = [model, pooling, programs, conditions]
+        return StoredVectors(self, content_id(content, digits=32))
 
     def make_room(self, needed: int, keep: Path) -> bool:
         """Remove models, never `keep`, until `needed` more bytes fit; whether they do. Call it
@@ -82,9 +87,11 @@ class EmbeddingCache:
         used = {}
         for f in self.folder.iterdir():
             if f.is_dir():
-                used[f] = (f.stat().st_mtime, sum(file.stat().st_size for file in f.iterdir()))
-        total = sum(size for _, size in used.values()) + needed
-        for folder, (_, size) in sorted(used.items(), key=lambda item: item[1]):
+                size = sum(file.stat().st_size for file in f.iterdir())
+                used[f] = (f.stat().st_mtime, size)
+        total = needed + sum(size for _, size in used.values())
+        oldest_first = sorted(used.items(), key=lambda item: item[1])
+        for folder, (_, size) in oldest_first:
             if total > self.limit and folder != keep:
                 shutil.rmtree(folder, ignore_errors=True)
                 total -= size
@@ -125,7 +132,9 @@ class StoredVectors:
     @property
     def width(self) -> int | None:
         """Numbers of a vector; None where none is stored."""
-        return next((len(row) for row in self._rows.values()), None)
+        for row in self._rows.values():
+            return len(row)
+        return None
 
     def __contains__(self, text: object) -> bool:
         return isinstance(text, str) and text_key(text) in self._rows
@@ -140,14 +149,15 @@ class StoredVectors:
         items = iter(vectors)
         while self._stores and (part := list(islice(items, _SEGMENT))):
             keys = [text_key(text) for text, _ in part]
-            self._store(keys, np.ascontiguousarray([row for _, row in part], dtype="<f4"))
+            matrix = np.ascontiguousarray([row for _, row in part], dtype="<f4")
+            self._store(keys, matrix)
 
     def _warn(self, what: str) -> None:
         log.warning("embedding cache %s: %s", self.folder, what)
 
     def _take(self, file: Path) -> None:
         keys, matrix = read_segment(file, self.name)
-        if self._rows and len(next(iter(self._rows.values()))) != matrix.shape[1]:
+        if self.width not in (None, matrix.shape[1]):
             raise ValueError("vectors of another length than the rest")
         self._rows.update(zip(keys, matrix, strict=True))
 
@@ -182,7 +192,8 @@ def write_segment(file: Path, model: str, keys: list[bytes], matrix: Array) -> N
     """Keys and their (n, d) float32 rows of a model as one file, which appears whole or not at all."""
     from safetensors.numpy import save
 
-    names = np.frombuffer(b"".join(keys), dtype=np.uint8).reshape(-1, _KEY)
+    joined = np.frombuffer(b"".join(keys), dtype=np.uint8)
+    names = joined.reshape(-1, _KEY)
     about = {"model": model, "crc32": _checksum(names, matrix)}
     write_atomic(file, save({"keys": names, "vectors": matrix}, metadata=about))
 
@@ -200,7 +211,8 @@ def read_segment(file: Path, model: str) -> tuple[list[bytes], Array]:
         with safe_open(
             file, "pt"
         ) as segment:  # as PyTorch's tensors: those for numpy are read into memory
-            keys, matrix = (segment.get_tensor(name).numpy() for name in ("keys", "vectors"))
+            keys = segment.get_tensor("keys").numpy()
+            matrix = segment.get_tensor("vectors").numpy()
             about = segment.metadata() or {}
     except SafetensorError as error:
         raise ValueError(str(error)) from None
@@ -210,7 +222,8 @@ def read_segment(file: Path, model: str) -> tuple[list[bytes], Array]:
         raise ValueError("its checksum is wrong")
     matrix.setflags(write=False)
     names = keys.tobytes()
-    return [names[i : i + _KEY] for i in range(0, len(names), _KEY)], matrix
+    starts = range(0, len(names), _KEY)
+    return [names[start : start + _KEY] for start in starts], matrix
 
 
 def _checksum(keys: Array, matrix: Array) -> str:
