@@ -30,7 +30,7 @@ def write_settings(
 
     >>> whitening = harness.train("whitening", corpus=["A dog runs.", "It rains."], dev=None, out=work / "again")
     >>> write_settings(work / "again", method="whitening", base_model="embedded:mini-bert", config=whitening.config)
-    >>> sorted(saved_settings(work / "again"))
+    >>> sorted(read_saved_settings(work / "again"))
     ['base_model', 'config', 'method', 'weights']
     """
     about = {
@@ -46,11 +46,11 @@ def write_settings(
     write_atomic(folder / METHOD_FILE, json.dumps({**about, "weights": weights}, indent=1) + "\n")
 
 
-def saved_settings(path: str | Path) -> dict[str, Any]:
+def read_saved_settings(path: str | Path) -> dict[str, Any]:
     """What METHOD_FILE in a folder says: "method", "base_model", "config", "weights", and what a
     method adds ("seed").
 
-        >>> sorted(saved_settings(work / "white"))
+        >>> sorted(read_saved_settings(work / "white"))
         ['base_model', 'config', 'method', 'weights']
 
     Raises:
@@ -76,15 +76,15 @@ def saved_settings(path: str | Path) -> dict[str, Any]:
 
 
 def check_weights(path: str | Path) -> dict[str, Any]:
-    """What `saved_settings` returns, of a folder that holds the weights that were saved with it.
+    """What `read_saved_settings` returns, of a folder that holds the weights that were saved with it.
 
         >>> check_weights(work / "white")["method"]
         'whitening'
 
     Raises:
-        InputError: as `saved_settings`; a file of weights is missing, or is another one.
+        InputError: as `read_saved_settings`; a file of weights is missing, or is another one.
     """
-    about = saved_settings(path)
+    about = read_saved_settings(path)
     for name, digest in about["weights"].items():
         weights = Path(path) / name
         if not weights.is_file() or sha256_of(weights) != digest:
@@ -96,18 +96,18 @@ def check_weights(path: str | Path) -> dict[str, Any]:
     return about
 
 
-def saved_seed(path: str | Path) -> int:
+def read_saved_seed(path: str | Path) -> int:
     """The seed that a saved method was made with.
 
         >>> method = harness.train("random", seed=7, dev=None, out=work / "random")
-        >>> saved_seed(work / "random")
+        >>> read_saved_seed(work / "random")
         7
 
     Raises:
         InputError: METHOD_FILE cannot be read, or names none.
     """
     try:
-        return seed_of(saved_settings(path))
+        return seed_of(read_saved_settings(path))
     except (ValueError, KeyError, TypeError):
         raise InputError(
             f'{Path(path) / METHOD_FILE}: damaged: key "seed": expected a whole number', key="seed"

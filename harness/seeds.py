@@ -166,10 +166,10 @@ def preserve_random_state() -> Iterator[None]:
             torch.cuda.set_rng_state_all(devices)
 
 
-def numbered_seeds(value: Any) -> Any:
+def expand_seeds(value: Any) -> Any:
     """Return the seeds that a number stands for; a list, and what is no number, unchanged.
 
-    >>> numbered_seeds(3), numbered_seeds([7, 8])
+    >>> expand_seeds(3), expand_seeds([7, 8])
     ([1, 2, 3], [7, 8])
 
     Raises:

@@ -15,7 +15,7 @@ from torch.utils.data import Subset
 
 from harness.config import option
 from harness.encoder import Encoder
-from harness.encoder.masked_lm import IGNORED, MaskedLM, mask_tokens, masked_lm_loss, padded_labels
+from harness.encoder.masked_lm import IGNORED, MaskedLM, mask_tokens, masked_lm_loss, pad_labels
 from harness.encoder.pooling import average_layers
 from harness.encoder.sentences import clean
 from harness.errors import InputError
@@ -334,7 +334,7 @@ class DeCLUTR(TrainedMethod):
         features = encoder.collate(masked)
         states = encoder.hidden_states(features)
         tokens = average_layers(states, encoder.pooling.layers(len(states) - 1))
-        targets = padded_labels(labels)
+        targets = pad_labels(labels)
         chosen = targets != IGNORED
         logits = heads.masked_lm(states[-1][chosen.to(encoder.device)])
         embeddings = encoder.pool(tokens, encoder.pooling_mask(features))

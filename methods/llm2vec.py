@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from harness.config import option
 from harness.encoder import Encoder
-from harness.encoder.masked_lm import IGNORED, mask_tokens, masked_lm_loss, padded_labels
+from harness.encoder.masked_lm import IGNORED, mask_tokens, masked_lm_loss, pad_labels
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError
 from harness.method import POOLING_HELP, FitContext, MethodConfig
@@ -213,7 +213,7 @@ class LLM2Vec(TrainedMethod):
         if vocabulary is None:
             inputs: Any = encoder.transformer.get_input_embeddings()
             vocabulary = inputs.weight.detach()
-        return masked_next_token_loss(states, padded_labels(labels).to(states.device), vocabulary)
+        return masked_next_token_loss(states, pad_labels(labels).to(states.device), vocabulary)
 
     def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
         """Train, and merge the adapters into the weights at the end."""

@@ -224,7 +224,7 @@ class Pretrained(Method):
         Raises:
             InputError: its configuration has none.
         """
-        from harness.encoder.foreign import check_backend, chosen_prompts, own_prompts
+        from harness.encoder.foreign import check_backend, own_prompts, pick_prompts
 
         super().check(corpus)
         check_backend(self.config.backend)
@@ -233,7 +233,7 @@ class Pretrained(Method):
             if outside is not None:
                 choose_prompts(outside, _first(self.config.prompts))
             elif self.config.prompts == OWN:
-                chosen_prompts(name, None, own_prompts(name), OWN)
+                pick_prompts(name, None, own_prompts(name), OWN)
 
     def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
         """Load the model; there is nothing to learn, a corpus is ignored.
@@ -290,12 +290,12 @@ class Pretrained(Method):
 
     def _choose_prompts(self, name: str, seed: int) -> tuple[Prompts | None, dict[str, Any]]:
         """Return the prompts before texts, and how a record describes them."""
-        from harness.encoder.foreign import chosen_prompts, own_prompts
+        from harness.encoder.foreign import own_prompts, pick_prompts
 
         requested = self.config.prompts
         if isinstance(requested, list):
             requested = of_seed(requested, seed, "prompts")
-        texts, unused = chosen_prompts(name, self._model, own_prompts(name), requested)
+        texts, unused = pick_prompts(name, self._model, own_prompts(name), requested)
         default = getattr(self._model, "default_prompt", "")
         facts = {"prompts": texts, "unused_prompts": unused, "default_prompt": default}
         facts = {key: value for key, value in facts.items() if value}

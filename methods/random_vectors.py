@@ -14,7 +14,7 @@ from harness.config import option
 from harness.errors import NotFitted
 from harness.method import FitContext, MethodConfig, load_unfitted
 from harness.recipes import RecipeFile
-from harness.saved_method import saved_seed
+from harness.saved_method import read_saved_seed
 from harness.seeds import derive, seed_fields
 from methods.parts.array_method import ArrayMethod, new_folder
 
@@ -85,5 +85,5 @@ class RandomVectors(ArrayMethod):
             InputError: the folder is not one, or another method's.
         """
         method = load_unfitted(cls, path)
-        method._seed = saved_seed(path)
+        method._seed = read_saved_seed(path)
         return method

@@ -15,7 +15,7 @@ from torch.nn import functional
 from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.dropout import position_ids
-from harness.encoder.masked_lm import IGNORED, MaskedLM, mask_tokens, masked_lm_loss, padded_labels
+from harness.encoder.masked_lm import IGNORED, MaskedLM, mask_tokens, masked_lm_loss, pad_labels
 from harness.errors import InputError
 from harness.method import MethodConfig
 from harness.recipes import RecipeFile
@@ -199,9 +199,9 @@ class RetroMAE(TrainedMethod):
         features = encoder.collate(masked)
         states = encoder.hidden_states(features)[-1]
         vectors = encoder.pool(states, features["attention_mask"])
-        encoding = _prediction(heads.mlm, states, padded_labels(labels))
+        encoding = _prediction(heads.mlm, states, pad_labels(labels))
         hidden = hidden_from_places(words, config.decoder_mask, batch.rng)
-        truth = padded_labels([[IGNORED if i in frame else i for i in row] for row in ids])
+        truth = pad_labels([[IGNORED if i in frame else i for i in row] for row in ids])
         decoded = decode(encoder, heads.decoder, vectors, encoder.collate(ids)["input_ids"], hidden)
         decoding = _prediction(heads.mlm, decoded, truth)
         return {"loss": encoding + decoding, "encoder": encoding, "decoder": decoding}

@@ -184,12 +184,12 @@ class SimCSE(TrainedMethod):
         config: ContrastiveConfig = self.config
         if not config.mlm_weight:
             return {"loss": contrast}
-        from harness.encoder.masked_lm import IGNORED, mask_tokens, masked_lm_loss, padded_labels
+        from harness.encoder.masked_lm import IGNORED, mask_tokens, masked_lm_loss, pad_labels
 
         masked, labels = mask_tokens(
             ids, encoder.tokenizer, batch.rng, probability=config.mlm_probability
         )
-        truth = padded_labels(labels)
+        truth = pad_labels(labels)
         states = encoder.hidden_states(encoder.collate(masked))[-1]
         chosen = truth != IGNORED
         logits = heads.mlm(states[chosen.to(states.device)])  # type: ignore[operator]

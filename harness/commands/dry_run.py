@@ -130,9 +130,9 @@ def show_differences(plan: Plan) -> None:
     """Print the settings in which rows differ, a line per row; columns that usually matter are
     marked with a star.
     """
-    from harness.runs.differences import planned_differences
+    from harness.runs.differences import find_planned_differences
 
-    found = planned_differences(plan)
+    found = find_planned_differences(plan)
     if len(found.rows) < 2 or len(found.rows) > 60 or not found.columns:
         return
     heads = []

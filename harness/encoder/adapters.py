@@ -46,7 +46,7 @@ def require_peft(name: str, folder: Path) -> None:
         )
 
 
-def named_base(folder: Path) -> str | None:
+def read_base_name(folder: Path) -> str | None:
     """Return the model that the adapter in a folder names, where the folder has no weights of its
     own; None for every other folder.
 

@@ -13,7 +13,7 @@ replaced too: probabilities are (rows, heads, length, length), hidden states (ro
 ModernBERT, whose checkpoints drop nothing, has no dropout module after its attention: rates act on
 its embeddings, in its feed-forward blocks and on attention probabilities.
 
-A pass without padding (`packed_pass`) works for any model whose tokens are mixed only in
+A pass without padding (`run_packed`) works for any model whose tokens are mixed only in
 transformers' attention functions. There is no list of such models; `packs` tries each: BERT,
 RoBERTa, XLM-R, DistilBERT, ModernBERT and Qwen3 are among them, whatever their mask (all tokens, a
 sliding window, the past alone); MPNet, whose attention is its own, is not.
@@ -298,7 +298,7 @@ def attach(transformer: PreTrainedModel) -> ViewRates:
 _SAME = 1e-4  # what rounding may change in float32, as a share of the largest number
 
 
-def packed_pass(
+def run_packed(
     transformer: PreTrainedModel,
     rates: ViewRates,
     features: dict[str, Tensor],
@@ -344,7 +344,7 @@ def packs(transformer: PreTrainedModel, rates: ViewRates, features: dict[str, Te
     with evaluation(transformer), torch.no_grad():
         expected = transformer(**features).last_hidden_state[mask]
         try:
-            found = packed_pass(transformer, rates, features)[1][mask]
+            found = run_packed(transformer, rates, features)[1][mask]
         except (
             TypeError,
             ValueError,

@@ -277,7 +277,7 @@ def own_prompts(name: str) -> dict[str, str]:
     return {}
 
 
-def chosen_prompts(
+def pick_prompts(
     name: str,
     model: Any,
     own: Mapping[str, str],

@@ -287,7 +287,7 @@ def check_is_encoder(name: str, folder: Path) -> None:
 _CROSS_ENCODER_KEYS = ("sentence_transformers", "sbert_ce_default_activation_function")
 
 
-def assumed_pooling(folder: Path) -> str:
+def describe_assumed_pooling(folder: Path) -> str:
     """Return how a transformer without a pooling of its own is pooled, and what is not used of it."""
     file = folder / "config.json"
     config = read_json(file) if file.is_file() else {}
@@ -347,7 +347,7 @@ def make_sentence_transformer(folder: Path) -> bool:
 
 
 @contextmanager
-def staged_folder(path: Path) -> Iterator[Path]:
+def stage_folder(path: Path) -> Iterator[Path]:
     """An empty folder to write into; it replaces `path` when the block ends without an error, and
     else is removed.
     """

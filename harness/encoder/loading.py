@@ -16,7 +16,7 @@ from harness.encoder.adapters import (
     ADAPTER,
     has_adapter,
     merge_adapter,
-    named_base,
+    read_base_name,
     require_peft,
     without_adapter,
 )
@@ -78,7 +78,7 @@ def read_parts(
     """
     from transformers import AutoModel
 
-    base = named_base(folder)
+    base = read_base_name(folder)
     if base is None:
         weights = folder
     else:
@@ -88,7 +88,7 @@ def read_parts(
         raise InputError(message, file=folder / ADAPTER, remedy="merge the first, and save it")
     with _one_line(name), without_adapter(weights) as plain:
         config = _config(name, str(plain))
-        _cut_layers(name, config, pooling)
+        _drop_layers(name, config, pooling)
         # Saved models that average layers have it on; we request them per call.
         config.output_hidden_states = False
         # A pooler that the file lacks is drawn at random, then dropped.
@@ -205,7 +205,7 @@ def config_source(name: str) -> str:
         return source
     folder = transformer_folder(name, Path(source))
     require_peft(name, folder)
-    base = named_base(folder)
+    base = read_base_name(folder)
     if base is None:
         return str(folder)
     return resolve_model(base)
@@ -214,7 +214,7 @@ def config_source(name: str) -> str:
 _LENGTH_FILES = "sentence_*_config.json"  # sentence_bert_config.json, and names of old versions
 
 
-def stated_length(folder: Path) -> int | None:
+def read_max_length(folder: Path) -> int | None:
     """Return the `max_seq_length` that sentence-transformers cuts at; None where none is stated."""
     for file in sorted(folder.glob(_LENGTH_FILES)):
         length = read_json(file).get("max_seq_length")
@@ -291,12 +291,12 @@ def own_length(name: str) -> int | None:
 
     source = resolve_model(name)
     if Path(source).is_dir():
-        return stated_length(transformer_folder(name, Path(source)))
+        return read_max_length(transformer_folder(name, Path(source)))
     try:
         file = hub_file(source, "sentence_bert_config.json", kind="model")
     except InputError:  # most models have no such file
         return None
-    return stated_length(file.parent)
+    return read_max_length(file.parent)
 
 
 def positions_of(transformer: PreTrainedModel) -> int:
@@ -367,7 +367,7 @@ def _config(name: str, source: str) -> Any:
     return config
 
 
-def _cut_layers(name: str, config: Any, pooling: Pooling) -> None:
+def _drop_layers(name: str, config: Any, pooling: Pooling) -> None:
     """Leave out the layers above the one that is pooled."""
     layer = pooling.layer
     depth = int(config.num_hidden_layers)

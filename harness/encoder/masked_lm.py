@@ -205,7 +205,7 @@ def mask_tokens(
     ]
 
 
-def padded_labels(labels: Sequence[Sequence[int]]) -> Tensor:
+def pad_labels(labels: Sequence[Sequence[int]]) -> Tensor:
     """Rows of labels as (n, length), -100 behind the shorter ones."""
     return pad_sequence(
         [torch.tensor(row) for row in labels],

@@ -22,12 +22,12 @@ from harness.encoder.layout import (
     CONFIG,
     MODULES,
     SAVED_METHOD,
-    assumed_pooling,
     card_text,
     check_is_encoder,
+    describe_assumed_pooling,
     model_folder,
     modules_of,
-    staged_folder,
+    stage_folder,
     update_json,
     write_json,
 )
@@ -85,7 +85,7 @@ class Encoder(Network):
         rule = Pooling.parse(pooling, first_layer)
         folder = loading.transformer_folder(name, model_folder(name))
         transformer, tokenizer, head = loading.read_parts(name, folder, rule)
-        stated = loading.stated_length(folder)
+        stated = loading.read_max_length(folder)
         longest = loading.longest_row(name, transformer, tokenizer, max_length, stated)
         if template := rule.prompt or rule.echo:
             template.apply(tokenizer)
@@ -117,7 +117,7 @@ class Encoder(Network):
         check_is_encoder(name, folder)
         if not (folder / MODULES).is_file():
             encoder = cls.from_pretrained(name)
-            encoder.why = f"its folder names no pooling, so {assumed_pooling(folder)}"
+            encoder.why = f"its folder names no pooling, so {describe_assumed_pooling(folder)}"
             return encoder
         chain = _chain(name, folder)
         parts, after = _read_modules(name, folder, chain)
@@ -185,7 +185,7 @@ class Encoder(Network):
                 file=path,
                 remedy="choose another folder or remove it",
             )
-        with staged_folder(path) as staged:
+        with stage_folder(path) as staged:
             _write_transformer(self, staged)
             rows = [
                 {
@@ -366,7 +366,7 @@ def _write_transformer(encoder: Network, folder: Path) -> None:
     if frame is None:
         longest = encoder.max_length
     else:
-        longest = frame.cut(encoder.max_length)
+        longest = frame.halve(encoder.max_length)
     settings: dict[str, Any] = {"max_seq_length": longest, "do_lower_case": False}
     if "add_pooling_layer" in inspect.signature(type(transformer)).parameters:
         settings["model_args"] = {

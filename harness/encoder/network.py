@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from harness.encoder.dropout import Rates, attach, packed_pass, packs
+from harness.encoder.dropout import Rates, attach, packs, run_packed
 from harness.encoder.pooling import Normalize, Pooling, average_layers, one_token, reduce_tokens
 from harness.encoder.precision import autocast, convert
 from harness.encoder.prefixes import replay_pass
@@ -269,7 +269,7 @@ class Network(nn.Module):
         else:
             limit = min(max_length, self.max_length)
         if self.echo_frame is not None:
-            limit = self.echo_frame.cut(limit)
+            limit = self.echo_frame.halve(limit)
         whole = [clean(text, row) for row, text in enumerate(texts)]
         options = {"return_attention_mask": False, "return_token_type_ids": False, "verbose": False}
         ids: list[list[int]] = []
@@ -654,7 +654,7 @@ class Network(nn.Module):
         features = {name: tensor for name, tensor in features.items() if name != PROMPT}
         packs_batch = self.packed and self.training and len(mask) > 1
         if packs_batch and not bool(mask.all()):
-            return packed_pass(self.transformer, self.view_rates, features, **options)
+            return run_packed(self.transformer, self.view_rates, features, **options)
         output = self.transformer(**features, **options)
         states = output.hidden_states if every_layer else ()
         last = output.last_hidden_state

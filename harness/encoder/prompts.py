@@ -278,7 +278,7 @@ class EchoFrame:
     """How many tokens are before, between and after the two copies of a sentence.
 
     >>> frame = EchoFrame(before=5, between=4, after=1)
-    >>> frame.cut(32), frame.longest(32)  # a sentence of 11 tokens: 10 + 2 * 11
+    >>> frame.halve(32), frame.longest(32)  # a sentence of 11 tokens: 10 + 2 * 11
     (21, 32)
     >>> frame.longest(31)
     30
@@ -329,7 +329,7 @@ class EchoFrame:
         """Tokens that are not the sentence's."""
         return self.before + self.between + self.after
 
-    def cut(self, limit: int) -> int:
+    def halve(self, limit: int) -> int:
         """Where a tokenizer has to cut, which counts the sentence once, for rows of at most `limit`
         tokens.
 
@@ -341,7 +341,7 @@ class EchoFrame:
         """Tokens of the longest row within `limit`: one less where a half token would be left to
         each copy.
         """
-        return 2 * self.cut(limit) - self.total
+        return 2 * self.halve(limit) - self.total
 
     def second(self, ids: Tensor, mask: Tensor) -> Tensor:
         """`mask` (n, length) without all but the second copy in rows of `ids` (n, length), padded

@@ -20,13 +20,13 @@ from harness.encoder import Encoder
 from harness.encoder.adapters import ADAPTER
 from harness.encoder.foreign import (
     ForeignEncoder,
-    chosen_prompts,
     open_model,
     own_prompts,
+    pick_prompts,
     run_by_sentence_transformers,
 )
 from harness.encoder.layout import is_whole_method
-from harness.encoder.loading import stated_length, transformer_folder
+from harness.encoder.loading import read_max_length, transformer_folder
 from harness.encoder.precision import dtype_of
 from harness.errors import HarnessError, InputError, NotFitted
 from harness.evaluation.outside_models import OutsideModel
@@ -38,7 +38,7 @@ from harness.files.printable import first_line
 from harness.machine.environment import device_name
 from harness.method import Method
 from harness.results.spec import NUMERICS, method_version
-from harness.saved_method import METHOD_FILE, check_weights, saved_settings
+from harness.saved_method import METHOD_FILE, check_weights, read_saved_settings
 from harness.sources import resolve_model
 from harness.sources.embedded import model_fingerprint
 from harness.sources.remote.cache_folder import cache_root
@@ -64,7 +64,7 @@ def saved_method(folder: str | Path) -> Method:
     Raises:
         InputError: the method is not installed, or the folder is damaged.
     """
-    settings = saved_settings(folder)
+    settings = read_saved_settings(folder)
     kind: type[Method] = registry.load(registry.METHODS, settings["method"])
     try:
         return kind.load(folder)
@@ -190,7 +190,7 @@ def choose_prompts(
             {key: text for key, text in given.items() if text} if isinstance(given, Mapping) else {}
         )
     name = str(model) if named else "the model"
-    texts, unused = chosen_prompts(name, opened.model, own, asked)
+    texts, unused = pick_prompts(name, opened.model, own, asked)
     keys = ", ".join(f'"{key}"' for key in unused)
     said = (
         f'the model has prompts of its own ({keys}), which are not used; prompts "own" takes them'
@@ -321,7 +321,7 @@ def stored_vectors(
     if folder.is_dir() and any(folder.rglob(ADAPTER)):
         apart["adapter"] = [version("peft"), model_fingerprint(name)]
     if isinstance(opened.model, Encoder) and max_length is None:
-        stated = stated_length(transformer_folder(name, folder)) if folder.is_dir() else None
+        stated = read_max_length(transformer_folder(name, folder)) if folder.is_dir() else None
         apart |= {"length": opened.model.max_length} if stated else {}
     return cache.of(
         content,

@@ -133,7 +133,7 @@ def texts_of(task: Task, most: int | None = None) -> Sequence[str]:
     return texts
 
 
-def _known_texts(task: Task, most: int | None, model: Any) -> Sequence[str]:
+def _read_known_texts(task: Task, most: int | None, model: Any) -> Sequence[str]:
     """Return the texts of a task.
 
     Raises:
@@ -228,7 +228,7 @@ def evaluate(
         OSError: the disk is full or fails.
     """
     encode = _mark_errors(encode)
-    readable, unread = each(tasks, lambda task: _known_texts(task, most, model))
+    readable, unread = each(tasks, lambda task: _read_known_texts(task, most, model))
     before: Mapping[str, str] = {}
     if prompts is not None:
         readable = [(task, [] if of_mteb(task) else texts) for task, texts in readable]

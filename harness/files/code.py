@@ -157,7 +157,7 @@ def read_again(source: Source) -> Source | None:
     return Source(source.file, digest_of(content), tree, source.imported)
 
 
-def changed_files(sources: Mapping[str, Source]) -> list[Path]:
+def find_changed_files(sources: Mapping[str, Source]) -> list[Path]:
     """Return the files that have changed since this process imported them."""
     changed = []
     for source in sources.values():

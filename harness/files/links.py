@@ -29,7 +29,7 @@ def refuse_links(workdir: Path) -> None:
     """
     for name in _OWN:
         path = workdir / name
-        if name == _RUNS and path.is_symlink() and _holds_runs_only(path):
+        if name == _RUNS and path.is_symlink() and _has_runs_only(path):
             continue
         refuse_link(path, workdir)
     for path in workdir.glob(".*"):
@@ -90,7 +90,7 @@ def _links_below(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def _holds_runs_only(path: Path) -> bool:
+def _has_runs_only(path: Path) -> bool:
     try:
         names = os.listdir(path)
         return all(_RUN.fullmatch(name) for name in names)

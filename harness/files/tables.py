@@ -206,7 +206,7 @@ def _read_text(path: Path) -> str:
 
 def _read_csv(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield line number and cells of each row that is not empty."""
-    rows = separated_rows(path, lambda: io.StringIO(text, newline=""))
+    rows = read_separated_rows(path, lambda: io.StringIO(text, newline=""))
     _, header = next(rows)
     # pandas writes the numbers of rows without a name above them
     named = header[1:] if not header[0] else header
@@ -219,7 +219,7 @@ def _read_csv(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
             yield line, row
 
 
-def separated_rows(
+def read_separated_rows(
     path: Path,
     read_lines: Callable[[], Iterable[str]],
     *,

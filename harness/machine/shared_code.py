@@ -101,7 +101,7 @@ def find_change(by: str) -> str:
     return _PROCESS.change
 
 
-def known_change() -> str:
+def get_change() -> str:
     """Return what `find_change` has found before; empty where it found nothing."""
     return _PROCESS.change
 

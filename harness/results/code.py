@@ -16,8 +16,8 @@ from typing import Any
 from harness import registry
 from harness.errors import InputError
 from harness.files.code import (
-    changed_files,
     digest_of,
+    find_changed_files,
     find_sources,
     is_own,
     is_shipped,
@@ -109,7 +109,7 @@ def _code_of(kind: type, makers: list[str]) -> Code:
     files: dict[str, str] = {}
     roots = [kind.__module__]
     if _is_typed(kind):
-        files, roots = _typed_code(kind)
+        files, roots = _read_typed_code(kind)
     roots += [
         parent.__module__ for parent in kind.__mro__[1:-1] if _is_own_module(parent.__module__)
     ]
@@ -137,7 +137,7 @@ def _code_of(kind: type, makers: list[str]) -> Code:
         version = digests[0]
     else:
         version = digest_of("\n".join(digests))
-    return Code(version, files, tuple(changed_files(sources)))
+    return Code(version, files, tuple(find_changed_files(sources)))
 
 
 def _is_of_package(name: str) -> bool:
@@ -197,7 +197,7 @@ def _data_files(kind: type) -> dict[str, str]:
     return files
 
 
-def _typed_code(kind: type) -> tuple[dict[str, str], list[str]]:
+def _read_typed_code(kind: type) -> tuple[dict[str, str], list[str]]:
     """Return what the functions of a class that was typed use: name -> hash of each cell and plain
     value, and the modules.
     """

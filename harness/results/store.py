@@ -491,7 +491,7 @@ def read_sound_comparison_files(workdir: Path) -> dict[str, ComparisonFile]:
     return found
 
 
-def added_starts(workdir: Path) -> set[str]:
+def find_added_starts(workdir: Path) -> set[str]:
     """Return the ids of the runs that comparisons only contain as added untrained starts."""
     added: set[str] = set()
     asked_for: set[str] = set()

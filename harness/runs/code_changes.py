@@ -23,7 +23,7 @@ def describe_code_changes(plan: Plan, workdir: Path) -> list[str]:
             due.append(job)
     if not due:
         return []
-    earlier = _finished_by_content(workdir)
+    earlier = _group_finished_runs(workdir)
     runs: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for job in due:
         for what, change, since in _changes_of(job, workdir, earlier):
@@ -42,7 +42,7 @@ def describe_code_changes(plan: Plan, workdir: Path) -> list[str]:
     return lines
 
 
-def _finished_by_content(workdir: Path) -> Mapping[str, list[Record]]:
+def _group_finished_runs(workdir: Path) -> Mapping[str, list[Record]]:
     """Return the finished records of each specification, whatever the version of its code."""
     found: dict[str, list[Record]] = {}
     for record in read_records(workdir, damaged={}):

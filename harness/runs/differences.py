@@ -44,7 +44,7 @@ COLUMNS = tuple(
 """In the order of tables."""
 
 
-def planned_settings(plan: Plan, job: Job) -> Settings:
+def list_planned_settings(plan: Plan, job: Job) -> Settings:
     """The settings of a planned run."""
     row = plan.row_of(job)
     spec = job.spec
@@ -56,7 +56,7 @@ def planned_settings(plan: Plan, job: Job) -> Settings:
     return _settings(spec, trained, rate_from=rate_origin(plan, row), precision=spec.precision)
 
 
-def recorded_settings(
+def list_recorded_settings(
     record: Record,
     log: Sequence[Mapping[str, Any]],
     rate_from: str | None,
@@ -183,14 +183,14 @@ class Differences:
     marked: tuple[SettingColumn, ...] = ()
 
 
-def planned_differences(plan: Plan) -> Differences:
+def find_planned_differences(plan: Plan) -> Differences:
     """Those between the rows of a plan that can be run here."""
     jobs = {}
     for job in reversed(plan.jobs):
         if not job.spec.missing:
             jobs[(job.row, job.spec.base_model)] = job
     return find_differences(
-        {key: [planned_settings(plan, job)] for key, job in reversed(jobs.items())}
+        {key: [list_planned_settings(plan, job)] for key, job in reversed(jobs.items())}
     )
 
 

@@ -125,7 +125,7 @@ def execute(job: Job, workdir: Path, **hooks: Any) -> Record:
             if own or begins:
                 change = shared_code.find_change("code that this process imported")
             else:  # what it uses is checked at its end
-                change = shared_code.known_change()
+                change = shared_code.get_change()
             if not own:
                 change = change or shared_code.change_at_import()
             if change:

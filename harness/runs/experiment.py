@@ -20,7 +20,7 @@ from harness.files.reading import is_there, read_toml
 from harness.method import DEFAULT_BASE_MODEL, PRETRAINED
 from harness.results.record import SCHEMA
 from harness.runs.consent import refuse_code
-from harness.seeds import Stream, numbered_seeds
+from harness.seeds import Stream, expand_seeds
 from harness.tasks.own.data import SHARE, TaskFile, has_split, name_files, names_file, read_own
 from harness.tasks.sts import DevSet
 
@@ -119,10 +119,10 @@ class DevSettings(Config):
 
         remarks: list[str] = []
         if self.file is not None:
-            from harness.tasks.own.similarity import scored_pairs
+            from harness.tasks.own.similarity import read_scored_pairs
 
             own = read_own(self.file.path, self.file)
-            whole = scored_pairs(own, "dev")
+            whole = read_scored_pairs(own, "dev")
             if own.split == "whole":
                 remarks = own.remarks
             else:
@@ -203,7 +203,7 @@ class Block(Config):
     @field_validator("seeds", mode="before")
     @classmethod
     def _number_of_seeds(cls, value: Any) -> Any:
-        return numbered_seeds(value)
+        return expand_seeds(value)
 
 
 class Contrast(Config):
@@ -373,7 +373,7 @@ class Experiment(Conditions):
     @field_validator("seeds", mode="before")
     @classmethod
     def _number_of_seeds(cls, value: Any) -> Any:
-        return numbered_seeds(value)
+        return expand_seeds(value)
 
     @field_validator("methods", "seeds", "base_models")
     @classmethod

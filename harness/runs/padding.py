@@ -106,11 +106,11 @@ def _times_the_tokens(row: Row, plan: Plan) -> float | None:
         stream: BatchStream = row.method(config, base_model=row.base_model).stream(corpus, 0)  # type: ignore[attr-defined]
         if type(stream) is not BatchStream:
             return None
-        sizes.append(_padded_share(stream))
+        sizes.append(_measure_padding(stream))
     return sizes[0] / sizes[1]
 
 
-def _padded_share(stream: BatchStream) -> float:
+def _measure_padding(stream: BatchStream) -> float:
     """Return rows x longest row over the sum of all lengths, of the first batches, in characters
     cut as the stream cuts them.
     """

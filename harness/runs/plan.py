@@ -170,7 +170,7 @@ class Plan:
                         blocks=blocks,
                         steps=steps,
                         keep=keep,
-                        files=planned_files(map(find_task, tasks)),
+                        files=list_planned_files(map(find_task, tasks)),
                         scoring=self._code_of(tasks),
                     )
                 )
@@ -471,7 +471,7 @@ def find_task(key: str) -> Task:
 _TASKS: dict[str, Task] = {}
 
 
-def planned_files(tasks: Iterable[Task]) -> tuple[PlannedFile, ...]:
+def list_planned_files(tasks: Iterable[Task]) -> tuple[PlannedFile, ...]:
     """Return those of some tasks that are files, as their job carries them."""
     files = [(getattr(task, "settings", None), task) for task in tasks]
     return tuple(

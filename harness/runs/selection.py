@@ -88,7 +88,7 @@ def select_part(experiment: Experiment, only: Sequence[str]) -> Experiment:
         "incumbent": experiment.incumbent if experiment.incumbent in labels else "",
     }
     if len(entries) < len(experiment.methods):
-        update["shared"] = _shared_by(experiment, entries)
+        update["shared"] = _narrow_shared(experiment, entries)
     contrasts = []
     for one in experiment.contrasts:
         if {one.row, one.against} <= labels:
@@ -134,7 +134,7 @@ def _blocks_of(
     return blocks
 
 
-def _shared_by(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, Any]:
+def _narrow_shared(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, Any]:
     """Return the shared values without those that only rows which are left out have a key for."""
 
     def keys_of(some: Sequence[Entry]) -> set[str]:

@@ -26,7 +26,7 @@ PREFIX = "embedded:"
 EMBEDDED_MODELS: dict[str, Path] = {"mini-bert": FOLDER / "model"}
 
 
-def embedded_files(name: str, parts: Iterable[str] = PARTS) -> list[Path]:
+def list_embedded_files(name: str, parts: Iterable[str] = PARTS) -> list[Path]:
     """The files `name`.jsonl of those parts that have one, in the order of the parts."""
     files = [FOLDER / part / f"{name}.jsonl" for part in parts]
     return [file for file in files if file.is_file()]
@@ -37,7 +37,7 @@ def embedded_rows(name: str, parts: Iterable[str] = PARTS) -> list[dict[str, Any
     "part".
     """
     found = []
-    for file in embedded_files(name, parts):
+    for file in list_embedded_files(name, parts):
         part = file.parent.name
         found += [{"part": part, **row} for row in _read_rows(file)]
     return found

@@ -61,13 +61,13 @@ class TaskResult:
 
     def note_damaged(self, task: str, count: int) -> None:
         """Note that `count` vectors of a task held NaN or infinity, if any did."""
-        self.notes += damaged_note(task, count)
+        self.notes += describe_damaged(task, count)
 
 
-def damaged_note(task: str, count: int) -> list[str]:
+def describe_damaged(task: str, count: int) -> list[str]:
     """A sentence about `count` vectors of a task that held NaN or infinity; none where none did.
 
-    >>> damaged_note("STS-B", 2)
+    >>> describe_damaged("STS-B", 2)
     ['STS-B: vectors with NaN or infinity, replaced by 0: 2']
     """
     if count:

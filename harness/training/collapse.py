@@ -61,7 +61,7 @@ def describe_collapse(seen: Mapping[str, Any], config: Limits) -> str:
     return ""
 
 
-def collapsed_twice(looks: Sequence[Mapping[str, Any]], config: Limits) -> bool:
+def has_collapsed_twice(looks: Sequence[Mapping[str, Any]], config: Limits) -> bool:
     """Does an early look, the last of `looks`, end the run? Where the one before saw the same,
     after an update too.
 

@@ -38,10 +38,10 @@ from harness.training.batches import BatchStream
 from harness.training.best_weights import BestWeights
 from harness.training.collapse import (
     EARLY,
-    collapsed_twice,
     describe_collapse,
     early_looks,
     explain_collapse,
+    has_collapsed_twice,
     not_finite,
     note_constant_loss,
     view_cosine,
@@ -635,7 +635,7 @@ class Trainer(Descent):
         ends = (
             bool(describe_collapse(seen, self.config))
             and self.step > 0
-            and (not early or collapsed_twice(looks, self.config))
+            and (not early or has_collapsed_twice(looks, self.config))
         )
         if ends:
             self.last = seen

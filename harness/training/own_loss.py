@@ -130,7 +130,7 @@ class OwnLoss(ViewMethod):
             terms = self._evaluate(heads.built, *given)
         if not self._learns:
             if self._call.on_features:
-                vectors = _encoded_by(models)
+                vectors = _list_encoded(models)
             else:
                 vectors = list(enumerate(given))
             fault = gradient_fault(terms["loss"], vectors) if vectors else ""
@@ -164,7 +164,7 @@ def _features(encoder: Encoder, ids: list[list[int]], view: int) -> dict[str, Te
     return {**placed, "view": view_of_rows}
 
 
-def _encoded_by(models: list[ThinModel]) -> list[tuple[int, Tensor]]:
+def _list_encoded(models: list[ThinModel]) -> list[tuple[int, Tensor]]:
     """Return what the models encoded with a gradient, by view; by model where two of them encoded
     one view.
     """
@@ -377,7 +377,7 @@ def _make_config(
         info = copy.copy(own[key])
         info.default = getattr(defaults, key)
         if key in space:
-            info.json_schema_extra = {"sweep": _swept_range(space[key])}
+            info.json_schema_extra = {"sweep": _read_sweep(space[key])}
         fields[key] = (own[key].annotation, info)
     made = create_model(f"{name}Config", __base__=OwnLossConfig, **fields)
     return made, tuple(arguments)
@@ -398,7 +398,7 @@ def _sweep_of(space: Mapping[str, Any], key: str) -> dict[str, Any]:
     return {"sweep": list(given)}
 
 
-def _swept_range(given: Any) -> dict[str, Any]:
+def _read_sweep(given: Any) -> dict[str, Any]:
     if isinstance(given, tuple) and len(given) == 2:
         return {"low": given[0], "high": given[1], "log": False}
     return {"choices": list(given)}

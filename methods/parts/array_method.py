@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.encoder.layout import card_text, make_sentence_transformer, staged_folder
+from harness.encoder.layout import card_text, make_sentence_transformer, stage_folder
 from harness.errors import InputError
 from harness.method import Method
 from harness.saved_method import METHOD_FILE, write_settings
@@ -89,7 +89,7 @@ def new_folder(method: Method, path: str | Path, card: str = "", **more: Any) ->
             file=path,
             remedy="choose another folder or remove it",
         )
-    with staged_folder(path) as staged:
+    with stage_folder(path) as staged:
         yield staged
         write_settings(
             staged,

@@ -23,7 +23,7 @@ from harness.method import (
     load_unfitted,
     require_corpus,
 )
-from harness.saved_method import saved_seed
+from harness.saved_method import read_saved_seed
 from harness.seeds import seed_fields
 from methods.parts.array_method import new_folder
 
@@ -170,7 +170,7 @@ class VectorMap(Method):
         if not (folder / ENCODER).is_dir():
             return super().load(path)
         method = load_unfitted(cls, path)
-        method._context = FitContext(seed=saved_seed(folder))
+        method._context = FitContext(seed=read_saved_seed(folder))
         method._encoder = Encoder.load(folder / ENCODER)
         method._load_map(folder)
         return method

@@ -16,7 +16,7 @@ from typing import Any
 from harness import registry
 from harness.errors import InputError
 from harness.results.record import Record
-from harness.results.store import added_starts, read_comparison_file, read_records
+from harness.results.store import find_added_starts, read_comparison_file, read_records
 from harness.seeds import PartSeed
 from reports.load import RecordedResults, RecordedRow, options_of
 
@@ -270,7 +270,7 @@ def read_library(
         every = read_records(workdir, damaged=damaged)
     except OSError as error:
         raise InputError(f"its runs cannot be read ({error.strerror})", file=workdir) from None
-    added = added_starts(workdir)
+    added = find_added_starts(workdir)
     # Runs that share some random streams only serve the decomposition of spread.
     records = []
     for r in every:

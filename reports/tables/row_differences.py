@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from harness.runs.differences import Differences, Settings, find_differences, recorded_settings
+from harness.runs.differences import Differences, Settings, find_differences, list_recorded_settings
 from reports.document.blocks import Text
 from reports.document.table import EMPTY, Column, Table, TableRow
 from reports.load import RecordedResults, RecordedRow
@@ -88,6 +88,6 @@ def of_rows(comparison: RecordedResults, rows: Iterable[RecordedRow]) -> Differe
                 rate = entry.rate_from or None
             else:
                 rate = None
-            run = recorded_settings(record, logs.get(record.seed, ()), rate)
+            run = list_recorded_settings(record, logs.get(record.seed, ()), rate)
             by_row.setdefault((row.label, row.base_model), []).append(run)
     return find_differences(by_row)

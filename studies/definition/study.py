@@ -23,7 +23,7 @@ from harness.runs.experiment import (
     read_keys,
     set_value,
 )
-from harness.seeds import numbered_seeds
+from harness.seeds import expand_seeds
 from harness.tasks.own.data import TaskFile
 
 PRESETS = Path(__file__).parents[1] / "presets"
@@ -89,7 +89,7 @@ class Study(Conditions):
     def _number_of_seeds(cls, value: Any) -> Any:
         if not isinstance(value, dict) or not isinstance(value.get("seeds"), int):
             return value
-        seeds = numbered_seeds(value["seeds"])
+        seeds = expand_seeds(value["seeds"])
         others = [seeds[-1] + 1, seeds[-1] + 2, seeds[-1] + 3]
         return {"held_out_seeds": others, **value, "seeds": seeds}
 

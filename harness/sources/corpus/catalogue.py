@@ -15,7 +15,7 @@ from harness.config import nearest
 from harness.errors import InputError
 from harness.files.reading import expand_user, is_there, read_toml
 from harness.sources.embedded import PREFIX as EMBEDDED
-from harness.sources.embedded import embedded_files
+from harness.sources.embedded import list_embedded_files
 from harness.sources.remote.hub import hub_file
 
 
@@ -136,11 +136,11 @@ def locate(uri: str) -> Location:
         name = base.removeprefix(EMBEDDED)
         if name not in EMBEDDED_CORPORA:
             known = [EMBEDDED + known for known in EMBEDDED_CORPORA]
-            raise _unknown_name(uri, "", base, known)
+            raise _name_error(uri, "", base, known)
         found = _select(uri, _options(uri, query, _SELECTION))
         return replace(
             found,
-            files=tuple(embedded_files(name)),
+            files=tuple(list_embedded_files(name)),
             kind=name,
             columns=EMBEDDED_CORPORA[name],
         )
@@ -178,7 +178,7 @@ def _locate_named(uri: str, name: str, query: str) -> Location:
         parts = options.pop("parts", usual).split(",")
         for part in parts:
             if part not in entry.parts:
-                raise _unknown_name(uri, f' part "{part}"', part, list(entry.parts))
+                raise _name_error(uri, f' part "{part}"', part, list(entry.parts))
         splits = [entry.parts[part] for part in parts]
         settings["split"] = "+".join(splits)
     found = _locate_on_hub(uri, address, settings | options)
@@ -237,7 +237,7 @@ def _options(uri: str, query: str, known: tuple[str, ...]) -> dict[str, str]:
     options = dict(given)
     for key, value in given:
         if key not in known:
-            raise _unknown_name(uri, f' option "{key}"', key, list(known))
+            raise _name_error(uri, f' option "{key}"', key, list(known))
         if not value or len(options) < len(given):
             raise InputError(
                 f'corpus "{uri}": option "{key}" needs one value, as in {key}=...',
@@ -279,7 +279,7 @@ def _local_file(uri: str) -> Path:
     )
 
 
-def _unknown_name(uri: str, what: str, given: str, known: list[str]) -> InputError:
+def _name_error(uri: str, what: str, given: str, known: list[str]) -> InputError:
     return InputError(
         f'corpus "{uri}": unknown{what}{nearest(given, known)}; known: {", ".join(known)}', file=uri
     )

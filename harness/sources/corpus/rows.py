@@ -82,7 +82,7 @@ def file_rows(path: Path) -> Rows:
             text = without_end(path, number, line)
             yield str(path), {"text": text}
     else:
-        yield from _separated_rows(path, read_lines)
+        yield from _read_separated_rows(path, read_lines)
 
 
 def hub_rows(source: Location, commit: str) -> Rows:
@@ -224,8 +224,8 @@ def without_end(path: Path, number: int, line: str) -> str:
     return text
 
 
-def _separated_rows(path: Path, read_lines: Callable[[], Iterable[str]]) -> Rows:
-    rows = separated_rows(path, read_lines, longest=LONGEST)
+def _read_separated_rows(path: Path, read_lines: Callable[[], Iterable[str]]) -> Rows:
+    rows = read_separated_rows(path, read_lines, longest=LONGEST)
     _, names = next(rows)
     header = []
     for place, name in enumerate(names, 1):

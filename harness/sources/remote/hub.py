@@ -118,7 +118,7 @@ def is_broken_connection(error: BaseException) -> bool:
     return of_http or is_cut
 
 
-def cached_folder(repo: str, kind: str = "dataset") -> Path:
+def find_cached_folder(repo: str, kind: str = "dataset") -> Path:
     """The folder in which huggingface_hub stores the files of a data set or model."""
     from huggingface_hub import constants
 
@@ -130,7 +130,7 @@ def remedy(repo: str, kind: str = "dataset") -> str:
     """What to do about a cached file that cannot be read: which folder to delete, "" where none is
     cached.
     """
-    folder = cached_folder(repo, kind)
+    folder = find_cached_folder(repo, kind)
     try:
         there = any(folder.glob("snapshots/*/*"))
     except (OSError, ValueError):  # a name that no file can have

@@ -23,7 +23,7 @@ from harness.files.reading import expand_user, read_toml
 from harness.sources.corpus.rows import byte_lines, decode_line, open_stream, without_end
 from harness.sources.remote.cache_folder import cache_root, unpack_once
 from harness.sources.remote.hub import hub_file
-from harness.sources.senteval.prepared import given_or_prepared, prepared_folder
+from harness.sources.senteval.prepared import find_or_prepare, prepare_folder
 
 REPOSITORY = "princeton-nlp/datasets-for-simcse"
 ARCHIVE = "senteval.tar"
@@ -110,7 +110,7 @@ def downstream_folder(root: Path | None = None) -> Path:
     Raises:
         InputError: a given folder does not exist; the hub cannot be reached.
     """
-    given = _named_folder(root)
+    given = _find_named_folder(root)
     if given is not None and (given / "downstream").is_dir():
         return given / "downstream"
     if given is None or (
@@ -127,15 +127,15 @@ def probing_folder(root: Path | None = None) -> Path:
     Raises:
         InputError: a given folder does not exist; the files cannot be downloaded.
     """
-    given = _named_folder(root)
+    given = _find_named_folder(root)
     if given is None:
-        return prepared_folder("probing")
+        return prepare_folder("probing")
     if (given / "probing").is_dir():
         return given / "probing"
     return given
 
 
-def _named_folder(root: Path | None) -> Path | None:
+def _find_named_folder(root: Path | None) -> Path | None:
     named = os.environ.get("HARNESS_SENTEVAL")
     given = root or (expand_user(named) if named else None)
     if given is not None and not given.is_dir():
@@ -177,7 +177,7 @@ def read_task(task: str, root: Path) -> Labelled:
                 plain.append((text, "", label))
         return in_order({"all": plain}, 2)
     if task == "SNLI":
-        folder = given_or_prepared(root, "SNLI")
+        folder = find_or_prepare(root, "SNLI")
         parts = {part: _snli(folder, part) for part in _PARTS}
         return in_order(parts, 3, snli=True)
     written = _FORMATS[task]
@@ -207,8 +207,8 @@ def read_year(root: Path, task: str) -> Iterator[tuple[str, ScoredPairs]]:
     for subset in SIZES[task]:
         texts = folder / f"STS.input.{subset}.txt"
         scores = folder / f"STS.gs.{subset}.txt"
-        lines = numbered_lines(texts, blank=True)
-        golds = numbered_lines(scores, blank=True)
+        lines = read_numbered_lines(texts, blank=True)
+        golds = read_numbered_lines(scores, blank=True)
         if len(lines) != len(golds):
             message = f"{len(lines)} lines, but {scores.name} has {len(golds)}"
             raise InputError(message, file=texts)
@@ -235,7 +235,7 @@ def read_probing(task: str, folder: Path) -> Labelled:
     """
     file = folder / PROBING[task]
     rows: dict[str, list[tuple[int, str, str]]] = {"tr": [], "va": [], "te": []}
-    for number, line in numbered_lines(file):
+    for number, line in read_numbered_lines(file):
         fields = line.rstrip().split("\t")
         if len(fields) != 3 or fields[0] not in rows:
             raise line_error(
@@ -364,7 +364,7 @@ def in_order(
 
 def _examples(root: Path, written: _Format, part: str) -> list[Example]:
     file = root / written.file.format(written.parts[part])
-    lines = numbered_lines(file, encoding=written.encoding)
+    lines = read_numbered_lines(file, encoding=written.encoding)
     if written.header:
         first, names = lines.pop(0)
         if names.strip().split("\t")[0] != written.header:
@@ -416,11 +416,11 @@ def _columns(rows: list[Example]) -> ScoredPairs:
 
 def _lines(file: Path, encoding: str = "utf-8") -> list[str]:
     """All lines, blank ones included."""
-    numbered = numbered_lines(file, encoding=encoding, blank=True)
+    numbered = read_numbered_lines(file, encoding=encoding, blank=True)
     return [line for _, line in numbered]
 
 
-def numbered_lines(
+def read_numbered_lines(
     file: Path,
     *,
     encoding: str = "utf-8",

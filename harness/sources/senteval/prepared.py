@@ -62,12 +62,12 @@ PREPARED: dict[str, PreparedData] = {
 _FAILURES: dict[str, HarnessError] = {}  # of this process: ten probing tasks try to download once
 
 
-def prepared_root() -> Path:
+def get_prepared_root() -> Path:
     """The folder of prepared data. It is not created here."""
     return cache_root() / "senteval-data"
 
 
-def prepared_folder(name: str) -> Path:
+def prepare_folder(name: str) -> Path:
     """The folder with the converted files of `PREPARED[name]`, downloaded and converted unless it
     is there.
 
@@ -76,7 +76,7 @@ def prepared_folder(name: str) -> Path:
         OutOfReach: the address does not answer.
     """
     data = PREPARED[name]
-    downloads = prepared_root() / "downloads" / name
+    downloads = get_prepared_root() / "downloads" / name
 
     def make(folder: Path) -> None:
         _LOG.info("%s: %s from %s; licence: %s", name, data.size, data.address, data.licence)
@@ -90,7 +90,7 @@ def prepared_folder(name: str) -> Path:
     if name in _FAILURES:
         raise _FAILURES[name]
     try:
-        folder = prepared_root() / data.folder
+        folder = get_prepared_root() / data.folder
         final = make_once(folder, f"the files of {name}", make)
     except HarnessError as error:
         _FAILURES[name] = error
@@ -99,7 +99,7 @@ def prepared_folder(name: str) -> Path:
     return final
 
 
-def given_or_prepared(folder: Path, name: str) -> Path:
+def find_or_prepare(folder: Path, name: str) -> Path:
     """`folder`/`name` ("SNLI" or "COCO") where that is there, else the prepared data of that name.
 
     Nothing is downloaded for a folder that the user named: what is not in it is missing.
@@ -108,9 +108,9 @@ def given_or_prepared(folder: Path, name: str) -> Path:
     own = folder / name
     if own.is_dir():
         return own
-    if is_named and not (prepared_root() / name).is_dir():
+    if is_named and not (get_prepared_root() / name).is_dir():
         return own
-    return prepared_folder(name.lower())
+    return prepare_folder(name.lower())
 
 
 def _download(address: str, folder: Path, sha256: str | None) -> Path:

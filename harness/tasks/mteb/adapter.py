@@ -338,7 +338,7 @@ def run_task(
             raise encoder.fault from None
         if isinstance(error, HarnessError | MemoryError) or storage_fault(error) is not None:
             raise
-        raise InputError(_reason(error, pinned_data(task))) from error
+        raise InputError(_reason(error, find_pinned_data(task))) from error
     if found is not None:
         examples = found
         stored.write(found)
@@ -346,7 +346,7 @@ def run_task(
     main = task.metadata.main_score
     first = next(iter(result.scores.values()))[0]
     return BenchmarkScores(
-        data=pinned_data(task),
+        data=find_pinned_data(task),
         conditions={
             "mteb_task": name,
             "subsets": list(task.hf_subsets),
@@ -507,7 +507,7 @@ def write_results(
     return [cache.get_task_result_path(task, meta) for task in tasks]
 
 
-def pinned_data(task: Any) -> dict[str, str]:
+def find_pinned_data(task: Any) -> dict[str, str]:
     """Data set -> revision, of an mteb task or of those that it is the average of."""
     return {
         part.metadata.dataset["path"]: part.metadata.dataset["revision"] for part in parts_of(task)

@@ -16,7 +16,7 @@ from harness.tasks.mteb.benchmarks import (
     mteb_values,
     names_of,
 )
-from harness.tasks.mteb.task import MTEBTask, embedded_task, mteb_task
+from harness.tasks.mteb.task import MTEBTask, make_embedded_task, mteb_task
 from harness.tasks.suite import OpenFamily, Suite
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ EMBEDDED_RETRIEVAL = Suite(_RETRIEVAL, "both parts of the embedded retrieval tas
 
 def _task(name: str, source: Source) -> MTEBTask:
     if name.startswith(EMBEDDED):
-        return embedded_task(name)
+        return make_embedded_task(name)
     return mteb_task(name)
 
 

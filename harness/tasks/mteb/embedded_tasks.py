@@ -14,7 +14,7 @@ from mteb.abstasks.retrieval_dataset_loaders import RetrievalSplitData
 from mteb.abstasks.task_metadata import TaskMetadata
 
 from harness.files.hashing import content_id
-from harness.sources.embedded import embedded_files, embedded_rows, topic_rows
+from harness.sources.embedded import embedded_rows, list_embedded_files, topic_rows
 from harness.tasks.mteb.benchmarks import RETRIEVAL_GROUPS, SENTENCES_A_TOPIC, TOPIC_PARTS
 
 
@@ -26,7 +26,7 @@ def _metadata(
     *draw: int,
     **about: Any,
 ) -> TaskMetadata:
-    contents = [path.read_bytes().hex() for path in embedded_files(file)]
+    contents = [path.read_bytes().hex() for path in list_embedded_files(file)]
     revision = content_id([*contents, *draw])
     return TaskMetadata(
         name=name,

@@ -17,7 +17,7 @@ from harness.files.printable import first_line, redacted
 from harness.results.outcomes import COLUMNS
 from harness.results.text_ids import PAIR_IDS, stack
 from harness.sources.embedded import embedded_rows, topic_rows
-from harness.sources.remote.hub import cached_folder, hub_reachable
+from harness.sources.remote.hub import find_cached_folder, hub_reachable
 from harness.tasks.base import TaskResult, Vectors
 from harness.tasks.mteb.benchmarks import (
     EMBEDDED,
@@ -69,10 +69,10 @@ class MTEBTask:
     @property
     def sha256(self) -> str:
         """Of the data set's pinned revision and of what is taken from it; reads no data."""
-        from harness.tasks.mteb.adapter import open_task, pinned_data
+        from harness.tasks.mteb.adapter import find_pinned_data, open_task
 
         task = open_task(self.task_name, self.subset)
-        parts = [pinned_data(task), list(task.hf_subsets), list(task.eval_splits)]
+        parts = [find_pinned_data(task), list(task.hf_subsets), list(task.eval_splits)]
         return content_id(parts)
 
     def texts(self) -> list[str]:
@@ -82,11 +82,11 @@ class MTEBTask:
             InputError: the data is neither on the hub nor in the local cache.
         """
         if self.source == "embedded":
-            return _embedded_texts(self.task_name, self.subset)
-        from harness.tasks.mteb.adapter import open_task, pinned_data
+            return _read_embedded_texts(self.task_name, self.subset)
+        from harness.tasks.mteb.adapter import find_pinned_data, open_task
 
         task = open_task(self.task_name, self.subset)
-        for repository, revision in pinned_data(task).items():
+        for repository, revision in find_pinned_data(task).items():
             check_data(repository, revision)
         return []
 
@@ -210,7 +210,7 @@ class MTEBTask:
             result.outcomes = stack([result.outcomes, kept])
 
 
-def _embedded_texts(task_name: str, subset: str) -> list[str]:
+def _read_embedded_texts(task_name: str, subset: str) -> list[str]:
     if task_name == f"{EMBEDDED}Clustering":
         return [
             row["text"]
@@ -240,7 +240,7 @@ def _absence(repository: str, revision: str) -> str:
     from huggingface_hub import HfApi, constants, errors
 
     converted = Path(config.HF_DATASETS_CACHE) / repository.replace("/", "___")
-    stored = cached_folder(repository).is_dir() or converted.is_dir()
+    stored = find_cached_folder(repository).is_dir() or converted.is_dir()
     if not hub_reachable():
         hub = redacted(constants.ENDPOINT)  # one reason for all tasks
         return (
@@ -269,7 +269,7 @@ def mteb_task(name: str) -> MTEBTask:
     return MTEBTask(task, subset)
 
 
-def embedded_task(name: str) -> MTEBTask:
+def make_embedded_task(name: str) -> MTEBTask:
     """From "Embedded-Clustering" or "Embedded-Retrieval-natural"."""
     kind, _, subset = name.removeprefix(EMBEDDED).partition("-")
     return MTEBTask(EMBEDDED + kind, subset, suite="embedded-mteb")

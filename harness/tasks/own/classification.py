@@ -21,7 +21,7 @@ class FileClassification(FileTask, ClassificationTask):
     classifier = FULL
 
     def _load(self) -> Labelled:
-        return labelled_texts(self.own)
+        return read_labelled_texts(self.own)
 
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
         result = super().evaluate(vectors, pooling=pooling)
@@ -29,7 +29,7 @@ class FileClassification(FileTask, ClassificationTask):
         return result
 
 
-def labelled_texts(own: OwnData) -> Labelled:
+def read_labelled_texts(own: OwnData) -> Labelled:
     """Return the texts by part with numbered labels.
 
     Raises:

@@ -303,10 +303,10 @@ def _find_kind(table: pd.DataFrame, where: str) -> Kind:
     for kind, names in COLUMNS.items():
         if set(names) <= set(table.columns):
             return kind
-    raise _unknown_kind(table, where)
+    raise _kind_error(table, where)
 
 
-def _unknown_kind(table: pd.DataFrame, where: str) -> InputError:
+def _kind_error(table: pd.DataFrame, where: str) -> InputError:
     texts = []
     for kind, names in COLUMNS.items():
         texts.append(f"{kind}: {', '.join(names)}")

@@ -20,7 +20,7 @@ class FileSimilarity(FileTask, STSTask):
 
     @cached_property
     def data(self) -> PairSet:
-        return scored_pairs(self.own, "test")
+        return read_scored_pairs(self.own, "test")
 
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
         result = super().evaluate(vectors, pooling=pooling)
@@ -28,7 +28,7 @@ class FileSimilarity(FileTask, STSTask):
         return result
 
 
-def scored_pairs(own: OwnData, part: str) -> PairSet:
+def read_scored_pairs(own: OwnData, part: str) -> PairSet:
     """Return the pairs of one part; of a file that is the dev set as a whole, all of them.
 
     Raises:

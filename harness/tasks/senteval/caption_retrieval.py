@@ -21,7 +21,7 @@ from harness.results.facts import IMAGES, Facts
 from harness.results.outcomes import outcomes_frame
 from harness.results.text_ids import stack, text_ids
 from harness.sources.senteval.labelled import downstream_folder
-from harness.sources.senteval.prepared import CAPTIONS, given_or_prepared, read_captions
+from harness.sources.senteval.prepared import CAPTIONS, find_or_prepare, read_captions
 from harness.tasks.base import Array, TaskResult, Vectors, finite
 from harness.tasks.protocol import add_number
 
@@ -254,7 +254,7 @@ class CaptionRetrievalTask:
         images = {}
         captions = {}
         digest = hashlib.sha256()
-        folder = given_or_prepared(downstream_folder(self.root), "COCO")
+        folder = find_or_prepare(downstream_folder(self.root), "COCO")
         for part, file in (("train", "train"), ("dev", "valid"), ("test", "test")):
             images[part], captions[part] = read_captions(folder / f"{file}.pkl")
             digest.update(np.ascontiguousarray(images[part]).tobytes())

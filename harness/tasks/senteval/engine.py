@@ -28,7 +28,7 @@ from harness.config import nearest
 from harness.errors import HarnessError, InputError, RunError
 from harness.sources.pair_sets import PairSet, Subset
 from harness.sources.senteval.labelled import PROBING, downstream_folder, read_year
-from harness.tasks.base import Array, Vectors, as_array, damaged_note
+from harness.tasks.base import Array, Vectors, as_array, describe_damaged
 from harness.tasks.senteval.caption_retrieval import CaptionRetrievalTask
 from harness.tasks.senteval.classifier import Classifier, check_whole_number
 from harness.tasks.senteval.suites import probing_task
@@ -281,7 +281,7 @@ class SE:
             "acc": [test.image_to_text, test.text_to_image],
             **sizes,
         }
-        return result, damaged_note(task.name, damaged)
+        return result, describe_damaged(task.name, damaged)
 
     def _sts(self, name: str, root: Path | None) -> tuple[dict[str, Any], list[str]]:
         found = []

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from harness.results.facts import SENTENCES, Facts
 from harness.results.outcomes import outcomes_frame
 from harness.results.text_ids import text_ids
-from harness.tasks.base import Array, TaskResult, Vectors, damaged_note, finite
+from harness.tasks.base import Array, TaskResult, Vectors, describe_damaged, finite
 from harness.tasks.protocol import add_number
 from harness.tasks.senteval.suites import (
     DOWNSTREAM,
@@ -107,7 +107,7 @@ class NeighbourTask:
 
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
         predicted, fold, damaged = self.predict(vectors)
-        result = TaskResult(notes=damaged_note(self.name, damaged))
+        result = TaskResult(notes=describe_damaged(self.name, damaged))
         tested = self.of.tested
         right = predicted == tested.labels
         has_folds = "train" not in self.of.data.parts

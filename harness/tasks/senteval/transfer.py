@@ -25,7 +25,7 @@ from harness.sources.senteval.labelled import (
     unusual_sizes,
 )
 from harness.tasks.averages import Mean, Number
-from harness.tasks.base import Array, TaskResult, Vectors, damaged_note, finite
+from harness.tasks.base import Array, TaskResult, Vectors, describe_damaged, finite
 from harness.tasks.protocol import add_number
 from harness.tasks.senteval.classifier import FULL, Classifier
 
@@ -91,7 +91,7 @@ class LabelledTask(ABC):
         notes = []
         for note in unusual_sizes(self.dataset, sizes):
             notes.append(f"{self.name}: {note}")
-        return notes + damaged_note(self.name, damaged)
+        return notes + describe_damaged(self.name, damaged)
 
     def texts(self) -> list[str]:
         found = []

@@ -15,7 +15,7 @@ from harness.cli import main
 from harness.encoder import Encoder
 from harness.encoder.foreign import run_by_sentence_transformers
 from harness.evaluation.sensitivity import is_causal
-from harness.runs.differences import planned_differences
+from harness.runs.differences import find_planned_differences
 from harness.runs.experiment import read_experiment
 from harness.runs.plan import make_plan
 from tests.support.encoder_models import TEXTS, base_model, causal_model
@@ -91,7 +91,7 @@ def test_a_row_in_fewer_digits_is_a_run_of_its_own_and_float32_keeps_its_id() ->
     assert whole.id != half.id
     assert "dtype" not in whole.spec.config
     assert make_plan(rows(dtype="fp32"), "n").jobs[0].id == whole.id
-    texts = planned_differences(plan).texts
+    texts = find_planned_differences(plan).texts
     assert texts["dtype"] == ("fp32", "bf16")
 
 

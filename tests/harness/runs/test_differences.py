@@ -16,10 +16,10 @@ from harness.runs.differences import (
     Differences,
     Settings,
     find_differences,
-    planned_differences,
-    planned_settings,
+    find_planned_differences,
+    list_planned_settings,
+    list_recorded_settings,
     rate_origin,
-    recorded_settings,
     summarise_differences,
 )
 from tests.support.small_runs import CLS, NATURAL, SIMCSE, plan_of
@@ -34,7 +34,7 @@ MEAN = {
 
 def test_a_plan_names_the_differences_of_its_rows_and_marks_those_that_matter() -> None:
     plan = plan_of(methods=[{"name": "mean", "method": "pooling"}, SIMCSE, MEAN], dev=OWN_DEV)
-    found = planned_differences(plan)
+    found = find_planned_differences(plan)
     place = {label: number for number, (label, _) in enumerate(found.rows)}
     texts = {
         key: tuple(values[place[label]] for label in ("mean", "SimCSE", "own"))
@@ -60,7 +60,7 @@ def test_a_plan_names_the_differences_of_its_rows_and_marks_those_that_matter() 
             {**SIMCSE, "name": "hot", "config": {**SIMCSE["config"], "temperature": 0.2}},
         ]
     )
-    assert planned_differences(replace(same, rows=same.rows[:2])).columns == ()
+    assert find_planned_differences(replace(same, rows=same.rows[:2])).columns == ()
 
 
 def test_records_have_the_conditions_of_their_plan(small: Comparison) -> None:
@@ -72,9 +72,9 @@ def test_records_have_the_conditions_of_their_plan(small: Comparison) -> None:
         folder = RunFolder(small.workdir, job.id)
         record = folder.read()
         assert record is not None
-        run = recorded_settings(record, folder.curves(), rates[record.id])
+        run = list_recorded_settings(record, folder.curves(), rates[record.id])
         assert run.pop("device")  # no plan knows it
-        assert run == planned_settings(plan, job), job.label
+        assert run == list_planned_settings(plan, job), job.label
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from harness.cli import main
 from harness.encoder.foreign import check_backend
 from harness.errors import InputError
 from harness.executors.executor import ExecutorSettings
-from harness.runs.differences import planned_differences
+from harness.runs.differences import find_planned_differences
 from harness.runs.experiment import DevSettings, Experiment, read_experiment
 from harness.runs.pack import make_pack
 from harness.runs.plan import Plan, make_plan
@@ -278,7 +278,9 @@ def test_files_of_vectors_go_with_an_archive(
 def test_the_dry_run_says_what_is_not_known(tmp_path: Path) -> None:
     file = write_vectors(tmp_path / "a.npz")
     model = "mteb:openai/text-embedding-3-small"
-    found = planned_differences(plan([{"model": file}, {"model": model}, {"method": "pooling"}]))
+    found = find_planned_differences(
+        plan([{"model": file}, {"model": model}, {"method": "pooling"}])
+    )
     texts = {key: list(values) for key, values in found.texts.items()}
     assert texts["pooling"] == ["unknown", "unknown", "mean"]
     assert texts["max_length"] == ["unknown", "unknown", "all"]

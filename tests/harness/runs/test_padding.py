@@ -8,7 +8,7 @@ import pytest
 from transformers import AutoConfig
 
 from harness.api.experiments import plan_comparison
-from harness.runs.padding import _padded_share, can_pack, describe_padding
+from harness.runs.padding import _measure_padding, can_pack, describe_padding
 from harness.training import BatchStream
 from harness.training.loop import TrainingConfig
 
@@ -29,9 +29,9 @@ def test_batches_are_random_by_default_as_in_the_originals() -> None:
 def test_the_share_is_rows_times_the_longest_over_all_lengths() -> None:
     texts = ["a" * 10, "a" * 20, "a" * 30]
     stream = BatchStream(texts, batch_size=3, bucket=1, seed=1, length_cap=100)
-    assert _padded_share(stream) == pytest.approx(3 * 30 / 60)
+    assert _measure_padding(stream) == pytest.approx(3 * 30 / 60)
     cut = BatchStream(texts, batch_size=3, bucket=1, seed=1, length_cap=20)
-    assert _padded_share(cut) == pytest.approx(3 * 20 / 50)
+    assert _measure_padding(cut) == pytest.approx(3 * 20 / 50)
 
 
 def test_only_rows_whose_random_batches_are_padded_are_named() -> None:

@@ -21,9 +21,9 @@ from harness.sources.senteval import prepared
 from harness.sources.senteval.labelled import PROBING, probing_folder, read_probing, read_task
 from harness.sources.senteval.prepared import (
     PREPARED,
+    get_prepared_root,
     penn_tokens,
-    prepared_folder,
-    prepared_root,
+    prepare_folder,
     read_captions,
 )
 from tests.support.errors import raises_input_error
@@ -72,7 +72,7 @@ def test_probing_files_are_downloaded_once(web: Path) -> None:
     ]
     for name in PREPARED["probing"].downloads:
         (web / name).unlink()
-    assert probing_folder() == prepared_root() / "probing"
+    assert probing_folder() == get_prepared_root() / "probing"
 
 
 def test_what_cannot_be_downloaded_is_one_line_that_names_it(
@@ -84,10 +84,10 @@ def test_what_cannot_be_downloaded_is_one_line_that_names_it(
         PREPARED, "coco", dataclasses.replace(PREPARED["coco"], address="http://127.0.0.1:9")
     )
     with raises_input_error(file="http://127.0.0.1:9/train.pkl", kind=OutOfReach):
-        prepared_folder("coco")
+        prepare_folder("coco")
     monkeypatch.setattr("huggingface_hub.is_offline_mode", lambda: True)
     with raises_input_error(file=f"{PREPARED['snli'].address}/snli_1.0.zip", kind=OutOfReach):
-        prepared_folder("snli")
+        prepare_folder("snli")
 
 
 def test_a_web_page_instead_of_a_file_is_refused(web: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_web_page_instead_of_a_file_is_refused(web: Path) -> None:
         (web / name).write_text("<html>sign in</html>\n")
     with raises_input_error(file=prepared_root() / "downloads/probing/bigram_shift.txt", line=1):
         probing_folder()
-    assert not (prepared_root() / "probing").exists()
+    assert not (get_prepared_root() / "probing").exists()
 
 
 def snli(*parts: str) -> bytes:
@@ -118,12 +118,12 @@ def snli(*parts: str) -> bytes:
 
 def test_snli_is_tokenised_and_pairs_without_a_label_are_left_out(web: Path) -> None:
     (web / "snli_1.0.zip").write_bytes(snli("train", "dev", "test"))
-    folder = prepared_folder("snli")
+    folder = prepare_folder("snli")
     assert (folder / "s1.dev").read_text() == "A man 's here . \nTwo . \n"
     assert (folder / "labels.test").read_text() == "neutral\nentailment\n"
-    train = read_task("SNLI", prepared_root().parent / "senteval" / "downstream").parts["train"]
+    train = read_task("SNLI", get_prepared_root().parent / "senteval" / "downstream").parts["train"]
     assert dict(zip(train.first, train.second, strict=True))["A man 's here ."] == "He ca n't go ."
-    assert not (prepared_root() / "downloads" / "snli").exists()
+    assert not (get_prepared_root() / "downloads" / "snli").exists()
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_another_checksum_is_refused(web: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(PREPARED, "snli", dataclasses.replace(PREPARED["snli"], sha256="0" * 64))
     (web / "snli_1.0.zip").write_bytes(snli("train", "dev", "test"))
     with raises_input_error(file=f"{PREPARED['snli'].address}/snli_1.0.zip"):
-        prepared_folder("snli")
+        prepare_folder("snli")
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def coco(images: int) -> dict[str, object]:
 def test_the_pickles_of_coco_are_read(web: Path, protocol: int) -> None:
     for part, images in (("train", 3), ("valid", 2), ("test", 1)):
         (web / f"{part}.pkl").write_bytes(pickle.dumps(coco(images), protocol=protocol))
-    features, captions = read_captions(prepared_folder("coco") / "train.pkl")
+    features, captions = read_captions(prepare_folder("coco") / "train.pkl")
     np.testing.assert_array_equal(features, np.arange(12).reshape(3, 4))
     assert features.dtype == np.float32
     assert captions[:6] == [f"a caf\xe9 {i} ." for i in (100, 101, 102, 103, 104, 107)]

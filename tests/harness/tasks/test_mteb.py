@@ -24,7 +24,7 @@ from harness.tasks.mteb.benchmarks import (
     mteb_values,
     names_of,
 )
-from harness.tasks.mteb.task import MTEBTask, embedded_task, mteb_task
+from harness.tasks.mteb.task import MTEBTask, make_embedded_task, mteb_task
 from harness.tasks.vectors import EmbeddingTable, Origin, encode_once
 from tests.support.errors import raises_input_error
 
@@ -79,7 +79,7 @@ def test_scores_are_those_of_mtebs_own_wrapper(tmp_path: Path) -> None:
         cache=None,
         show_progress_bar=False,
     )
-    (ours,) = evaluate(encoder.encode, [embedded_task(RETRIEVAL)], pooling="mean").scores
+    (ours,) = evaluate(encoder.encode, [make_embedded_task(RETRIEVAL)], pooling="mean").scores
     assert ours.value == pytest.approx(theirs.task_results[0].get_score(), abs=1e-6)
     assert (ours.metric, ours.n, ours.source) == ("ndcg_at_10", 60, "embedded")
 
@@ -88,7 +88,7 @@ def test_embedded_retrieval_is_ndcg_over_one_relevant_passage() -> None:
     from harness.sources.embedded import embedded_rows
 
     (score,) = evaluate(
-        Words(), [embedded_task("Embedded-Retrieval-contrast")], pooling="words"
+        Words(), [make_embedded_task("Embedded-Retrieval-contrast")], pooling="words"
     ).scores
     rows = embedded_rows("retrieval", ["a", "b", "c"])
     u, v = (
@@ -128,7 +128,7 @@ def test_results_are_filed_by_method_and_content(tmp_path: Path) -> None:
     def run(encode: Any, name: str, revision: str) -> float:
         origin = Origin(f"harness/{name}", revision, tmp_path)
         return (
-            evaluate(encode, [embedded_task(RETRIEVAL)], pooling="words", origin=origin)
+            evaluate(encode, [make_embedded_task(RETRIEVAL)], pooling="words", origin=origin)
             .scores[0]
             .value
         )
@@ -159,14 +159,14 @@ def test_faulty_encoders_are_told_apart_from_faulty_data() -> None:
         return EmbeddingTable([], empty, more=lambda texts: encode_once(encode, texts))
 
     with pytest.raises(RunError, match=r"shape \(3, 4\) for 60 texts"):
-        embedded_task(RETRIEVAL).evaluate(table(lambda texts: np.ones((3, 4))), pooling="none")
+        make_embedded_task(RETRIEVAL).evaluate(table(lambda texts: np.ones((3, 4))), pooling="none")
 
     def damaged(texts: list[str]) -> Array:
         x = Words()(texts)
         x[0, 0] = np.nan
         return x
 
-    result = embedded_task(RETRIEVAL).evaluate(table(damaged), pooling="words")
+    result = make_embedded_task(RETRIEVAL).evaluate(table(damaged), pooling="words")
     assert result.notes == [f"{RETRIEVAL}: vectors with NaN or infinity, replaced by 0: 2"]
 
 
@@ -299,7 +299,7 @@ def test_missing_data_is_told_and_averages_are_incomplete() -> None:
     if os.environ.get("HF_ENDPOINT"):
         pytest.skip("needs to be without a hub")
     result = evaluate(
-        Words(), [*resolve_tasks(["mteb-quick"]), embedded_task(RETRIEVAL)], pooling="words"
+        Words(), [*resolve_tasks(["mteb-quick"]), make_embedded_task(RETRIEVAL)], pooling="words"
     )
     assert set(result.missing) == {t.name for t in resolve_tasks(["mteb-quick"])}
     assert all(

@@ -15,7 +15,7 @@ from harness.results.facts import facts_of
 from harness.results.outcomes import COLUMNS, value_of
 from harness.results.text_ids import text_id
 from harness.tasks.base import TaskResult
-from harness.tasks.mteb.task import MTEBTask, embedded_task, mteb_task
+from harness.tasks.mteb.task import MTEBTask, make_embedded_task, mteb_task
 from harness.tasks.sts import spearman
 from harness.tasks.vectors import Origin
 
@@ -103,7 +103,7 @@ def test_queries_and_sets_of_the_embedded_tasks() -> None:
     from harness.sources.embedded import embedded_rows
 
     names = ("Embedded-Retrieval-contrast", "Embedded-Clustering")
-    result = evaluate(noisy, [embedded_task(name) for name in names], pooling="words")
+    result = evaluate(noisy, [make_embedded_task(name) for name in names], pooling="words")
     values = {(score.task, score.metric): score.value for score in result.scores}
     assert stored(result) == pytest.approx(values, abs=6e-6)  # mteb rounds nDCG to five digits
     assert result.outcomes is not None
@@ -119,7 +119,10 @@ def test_outcomes_are_kept_with_the_results_that_mteb_keeps(tmp_path: Path) -> N
     def run(encode: Any) -> TaskResult:
         origin = Origin("harness/words", "1", tmp_path)
         return evaluate(
-            encode, [embedded_task("Embedded-Retrieval-natural")], pooling="words", origin=origin
+            encode,
+            [make_embedded_task("Embedded-Retrieval-natural")],
+            pooling="words",
+            origin=origin,
         )
 
     first = run(noisy)
@@ -137,7 +140,7 @@ def test_outcomes_are_kept_with_the_results_that_mteb_keeps(tmp_path: Path) -> N
 
 def test_a_fault_in_keeping_outcomes_costs_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.tasks.mteb.examples.text_ids", lambda texts: 1 / 0)
-    result = embedded_task("Embedded-Retrieval-natural").evaluate(noisy, pooling="words")
+    result = make_embedded_task("Embedded-Retrieval-natural").evaluate(noisy, pooling="words")
     assert result.scores[0].value > 0
     assert result.outcomes is None
     assert result.notes == [
@@ -149,7 +152,7 @@ def test_outcomes_from_which_the_score_does_not_follow_are_not_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("harness.tasks.mteb.examples.value_of", lambda rows: 0.123)
-    result = embedded_task("Embedded-Retrieval-natural").evaluate(noisy, pooling="words")
+    result = make_embedded_task("Embedded-Retrieval-natural").evaluate(noisy, pooling="words")
     assert result.outcomes is None
     assert "ndcg_at_10 does not follow from them" in result.notes[0]
 

@@ -16,9 +16,9 @@ from harness.sources import load_corpus, load_sts
 from harness.tasks.sts import DevSet
 from harness.training import TrainingConfig
 from harness.training.collapse import (
-    collapsed_twice,
     describe_loss_terms,
     early_looks,
+    has_collapsed_twice,
     note_constant_loss,
 )
 from methods.simcse import SimCSE
@@ -38,10 +38,14 @@ def test_early_looks_double_until_the_first_regular_one() -> None:
 
 
 def test_an_early_look_ends_what_the_one_before_saw_too() -> None:
-    assert collapsed_twice([look(0, 0.5), look(1, 0.001), look(2, 0.001)], CONFIG)
-    assert not collapsed_twice([look(0, 0.5), look(1, 0.001)], CONFIG)  # seen once
-    assert not collapsed_twice([look(0, 0.5), look(1, 0.001), look(2, 0.3)], CONFIG)  # and got over
-    assert not collapsed_twice([look(0, 0.001), look(1, 0.001), look(2, 0.001)], CONFIG)  # began so
+    assert has_collapsed_twice([look(0, 0.5), look(1, 0.001), look(2, 0.001)], CONFIG)
+    assert not has_collapsed_twice([look(0, 0.5), look(1, 0.001)], CONFIG)  # seen once
+    assert not has_collapsed_twice(
+        [look(0, 0.5), look(1, 0.001), look(2, 0.3)], CONFIG
+    )  # and got over
+    assert not has_collapsed_twice(
+        [look(0, 0.001), look(1, 0.001), look(2, 0.001)], CONFIG
+    )  # began so
 
 
 def test_the_term_that_vanished_stands_first() -> None:

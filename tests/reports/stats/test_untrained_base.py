@@ -12,7 +12,7 @@ import pytest
 
 from harness import api
 from harness.results.record import Record
-from harness.results.store import RunFolder, added_starts
+from harness.results.store import RunFolder, find_added_starts
 from reports.comparison.terminal_summary import summary_table
 from reports.document.table import MINUS
 from reports.load import read_comparison
@@ -120,7 +120,7 @@ def test_an_added_start_is_named_by_the_comparison_file_marked_and_in_no_library
     assert base_of(made, "both") == "untrained start of both"
     table = next(sts_tables(read_comparison(made.workdir, "invented")))
     assert [ADDED in row.cells[0].notes for row in table.rows] == [True, False]
-    assert added_starts(made.workdir) == {start.id}
+    assert find_added_starts(made.workdir) == {start.id}
     assert [row.label for row in read_library(made.workdir).rows] == ["both"]
 
 
