@@ -209,8 +209,8 @@ def check(workdir: Path, text: CheckedText, tasks: Sequence[Task]) -> Overlap:
         overlap = Overlap(rule=RULE, text=dict(text.about), tasks=found)
         if due or stored is None:
             write_overlap(workdir, overlap)
-        asked = {key: overlap.tasks[key] for key in opened}
-        return overlap.model_copy(update={"tasks": asked})
+    asked = {key: overlap.tasks[key] for key in opened}
+    return overlap.model_copy(update={"tasks": asked})
 
 
 @dataclass(frozen=True)

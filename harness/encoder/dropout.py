@@ -319,8 +319,8 @@ def run_packed(
     for name, tensor in features.items():
         if name != "attention_mask":
             given[name] = packing.pack(tensor)
-        positions = position_ids(transformer, features["input_ids"])
-        given.setdefault("position_ids", packing.pack(positions))
+    positions = position_ids(transformer, features["input_ids"])
+    given.setdefault("position_ids", packing.pack(positions))
     with rates.during(packing=packing):
         output = transformer(**given, attention_mask=features["attention_mask"], **options)
     hidden_states = output.get("hidden_states") or ()

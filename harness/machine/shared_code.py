@@ -341,6 +341,6 @@ def _digest(value: Any) -> str:
             array = one.detach().numpy()
         else:
             array = np.asarray(one)
-            kind = str(array.dtype)
-            content.update(kind.encode() + array.tobytes())
+        kind = str(array.dtype)
+        content.update(kind.encode() + array.tobytes())
     return content.hexdigest()
