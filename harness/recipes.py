@@ -265,13 +265,11 @@ def recipe_of(
         )
     if asked not in preset.families:
         kind = asked.split("-")[0]
-        near = next(
-            (family for family in preset.families if family.startswith(kind)),
-            next(iter(preset.families)),
-        )
+        of_kind = [family for family in preset.families if family.startswith(kind)]
+        near = [*of_kind, *preset.families][0]
+        families = ", ".join(preset.families)
         raise InputError(
-            f'preset "{name}" has no values for {asked}, the family {of}, but for '
-            f"{', '.join(preset.families)}",
+            f'preset "{name}" has no values for {asked}, the family {of}, but for {families}',
             file=where,
             remedy=(
                 f'give preset = "{DEFAULT}" for the defaults of the options, or family = '

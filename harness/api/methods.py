@@ -86,7 +86,8 @@ def train(
         if config or preset or options:
             message = "this method is an instance, which has its options"
             raise InputError(message, key="config, preset, options", remedy="leave them out")
-        settled, base_model = method.config, method.base_model
+        settled = method.config
+        base_model = method.base_model
     else:
         check_options(train, options, [kind.name])
         values = {**(config or {}), **options}
@@ -139,11 +140,7 @@ def train(
             where = markdown_text(f"from {base_model} on {learnt_from}")
             card = f"Trained by `{kind.name}` {where}, seed {seed}.\n"
             fitted.save(target, card=card)
-        best = fitted.fit_report.training.get("best_dev")
-        done = f"saved to {target}" if target is not None else "fitted"
-        if best is not None:
-            done += f", best dev {100 * best:.2f}"
-        shown.finish_run(done)
+        shown.finish_run(_describe_end(fitted, target))
     return fitted
 
 
@@ -159,6 +156,14 @@ def _check_room(target: Path) -> None:
     if is_there(target) and not (target.is_dir() and not any(target.iterdir())):
         message = f"--out {target}: is no empty folder"
         raise InputError(message, key="--out", remedy="name another folder")
+
+
+def _describe_end(fitted: Method, target: Path | None) -> str:
+    done = f"saved to {target}" if target is not None else "fitted"
+    best = fitted.fit_report.training.get("best_dev")
+    if best is not None:
+        done += f", best dev {100 * best:.2f}"
+    return done
 
 
 def loss(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from harness.encoder.foreign import ForeignEncoder
     from harness.evaluation.outside_models import OutsideModel
     from harness.evaluation.sensitivity import Sensitivity
+    from harness.tasks.base import TaskResult
 
 
 @preserve_random_state()
@@ -151,22 +152,18 @@ def evaluate(
     if public is not None and mteb_results is not None:
         from harness.tasks.mteb.adapter import write_results
 
-        kept = []
-        for file, text in result.artifacts.items():
-            if file.startswith("mteb/"):
-                kept.append(text)
         chosen = {
             "pooling": pooling,
             "max_length": max_length,
             "prompts": content_id(before, 8) if prompts else None,
             "dtype": dtype if dtype != "fp32" else None,
         }
+        stated = {key: value for key, value in chosen.items() if value is not None}
         write_results(
             Path(mteb_results),
             *public,
-            kept,
-            experiment_kwargs={key: value for key, value in chosen.items() if value is not None}
-            or None,
+            _mteb_files(result),
+            experiment_kwargs=stated or None,
             loader_kwargs={
                 "batch_size": batch_size,
                 "device": where,
@@ -182,6 +179,15 @@ def evaluate(
         "; ".join(filter(None, (opened.remark, remark))),
         dtype,
     )
+
+
+def _mteb_files(result: TaskResult) -> list[str]:
+    """Return the texts of the result files of mteb."""
+    texts = []
+    for file, text in result.artifacts.items():
+        if file.startswith("mteb/"):
+            texts.append(text)
+    return texts
 
 
 @preserve_random_state()

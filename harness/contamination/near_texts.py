@@ -70,12 +70,7 @@ class Found:
 
 def find_texts(texts: Sequence[str], stream: Iterable[str]) -> Found:
     """Find `texts` in `stream`. A text without words is never found."""
-    forms: dict[str, int] = {}  # normal form -> its number
-    form_of = []
-    for text in texts:
-        form = normal_form(text)
-        form_of.append(forms.setdefault(form, len(forms)) if form else -1)
-    members = np.array(form_of, int)
+    forms, members = _number_forms(texts)
     known = [form.split() for form in forms]
     short = _Index([_short(words) for words in known], RESEMBLANCE)
     long_enough = [words if len(words) >= LONG_WORDS else [] for words in known]
@@ -107,6 +102,21 @@ def find_texts(texts: Sequence[str], stream: Iterable[str]) -> Found:
         np.isin(members, list(near)),
         examples,
     )
+
+
+def _number_forms(texts: Sequence[str]) -> tuple[dict[str, int], NDArray[np.int64]]:
+    """Return the normal forms of texts with their numbers, and the number of each text's form, (n,);
+    -1 for a text without words.
+    """
+    forms: dict[str, int] = {}
+    numbers = []
+    for text in texts:
+        form = normal_form(text)
+        if form:
+            numbers.append(forms.setdefault(form, len(forms)))
+        else:
+            numbers.append(-1)
+    return forms, np.array(numbers, np.int64)
 
 
 def _chunks(stream: Iterable[str]) -> Iterator[list[list[str]]]:

@@ -422,22 +422,33 @@ def _modules_of(encoder: Network) -> list[Any]:
     if encoder.affine is not None:
         steps.append(encoder.affine)
     for step in steps:
-        if isinstance(step, nn.Linear):
-            chain.append(
-                modules.Dense(
-                    step.in_features, step.out_features, step.bias is not None, nn.Identity()
-                )
-            )
-            chain[-1].linear.load_state_dict(step.state_dict())
-        elif isinstance(step, Normalize):
-            chain.append(modules.Normalize())
-        elif isinstance(chain[-1], modules.Dense) and type(step).__module__.startswith(
-            "torch.nn.modules."
-        ):
-            chain[-1].activation_function = step
-        else:
-            raise InputError(f"a head with {type(step).__name__} in this place cannot be saved")
+        _append_step(chain, step)
     return chain
+
+
+def _append_step(chain: list[Any], step: nn.Module) -> None:
+    """Add a step of a head to a chain of sentence-transformers' modules.
+
+    Raises:
+        InputError: they cannot express it in this place.
+    """
+    from sentence_transformers.sentence_transformer import modules
+
+    if isinstance(step, nn.Linear):
+        has_bias = step.bias is not None
+        dense = modules.Dense(step.in_features, step.out_features, has_bias, nn.Identity())
+        dense.linear.load_state_dict(step.state_dict())
+        chain.append(dense)
+    elif isinstance(step, Normalize):
+        chain.append(modules.Normalize())
+    elif isinstance(chain[-1], modules.Dense) and _is_activation(step):
+        chain[-1].activation_function = step
+    else:
+        raise InputError(f"a head with {type(step).__name__} in this place cannot be saved")
+
+
+def _is_activation(step: nn.Module) -> bool:
+    return type(step).__module__.startswith("torch.nn.modules.")
 
 
 def _word_weights(encoder: Network, named: dict[str, float], *, others: float) -> Any:

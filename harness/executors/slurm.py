@@ -59,12 +59,7 @@ class Slurm(Executor):
                     room = _ARRAY
                 count = min(len(queue), room)
                 jobs = [queue.popleft() for _ in range(count)]
-                if jobs:
-                    with executor.batch():  # one array of jobs
-                        queued = [Queued(threads, function, job) for job in jobs]
-                        array = [executor.submit(one) for one in queued]
-                    for submitted, job in zip(array, jobs, strict=True):
-                        waiting[submitted] = (job, 0)
+                waiting |= _submit(executor, [Queued(threads, function, job) for job in jobs])
                 done = [submitted for submitted in waiting if submitted.done()]
                 for submitted in done:
                     job, tries = waiting.pop(submitted)
@@ -183,6 +178,15 @@ def _answer(submitit: Any, submitted: Any, job: Any) -> JobResult:
         line = str(error).strip().partition("\n")[0]
         lost = f"its job ended without an answer ({line or submitted.state})"
         return JobResult(job, lost=lost[:300])
+
+
+def _submit(executor: Any, jobs: list[Queued]) -> dict[Any, tuple[Any, int]]:
+    """Submit jobs as one array; return submitit's job -> ours, and how often it was tried."""
+    if not jobs:
+        return {}
+    with executor.batch():
+        submitted = [executor.submit(job) for job in jobs]
+    return {one: (job.job, 0) for one, job in zip(submitted, jobs, strict=True)}
 
 
 def _has_line_break(text: str) -> bool:

@@ -285,23 +285,34 @@ def _imports(tree: ast.Module | None, package: str) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            written = "." * node.level + (node.module or "")
-            base = _absolute(written, package)
-            if base:
-                yield base
-                for alias in node.names:
-                    if alias.name != "*":
-                        yield f"{base}.{alias.name}"
+            yield from _imported_from(node, package)
         elif isinstance(node, ast.Call) and node.args:
-            name = getattr(node.func, "id", "")
-            function = getattr(node.func, "attr", name)
-            first = node.args[0]
-            if function not in ("import_module", "__import__"):
-                continue
-            if isinstance(first, ast.Constant) and isinstance(first.value, str):
-                module = _absolute(first.value, package)
-                if module:
-                    yield module
+            module = _module_of_call(node, package)
+            if module:
+                yield module
+
+
+def _imported_from(node: ast.ImportFrom, package: str) -> Iterator[str]:
+    """Yield the module of "from module import names", and what its names may be."""
+    written = "." * node.level + (node.module or "")
+    base = _absolute(written, package)
+    if base:
+        yield base
+        for alias in node.names:
+            if alias.name != "*":
+                yield f"{base}.{alias.name}"
+
+
+def _module_of_call(call: ast.Call, package: str) -> str:
+    """Return the module that `import_module("name")` imports; empty for other calls."""
+    name = getattr(call.func, "id", "")
+    function = getattr(call.func, "attr", name)
+    if function not in ("import_module", "__import__"):
+        return ""
+    first = call.args[0]
+    if isinstance(first, ast.Constant) and isinstance(first.value, str):
+        return _absolute(first.value, package)
+    return ""
 
 
 def _absolute(name: str, package: str) -> str:

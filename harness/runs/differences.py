@@ -16,6 +16,7 @@ from harness.registry import COMMAND
 from harness.results.comparison import Tuning
 from harness.results.record import Record
 from harness.results.spec import RunSpec
+from harness.runs.experiment import Entry, Experiment
 from harness.runs.plan import Job, Plan
 from harness.runs.rows import Row, preset_of
 
@@ -104,12 +105,7 @@ def _settings(spec: RunSpec, trained: Mapping[str, Any], **given: Any) -> Settin
         if kind == MTEB_MODEL:
             settings["prompts"] = "of its makers"
     if text is not None:
-        name = text.get("name") or text["uri"]
-        kind = text.get("kind", "entries")
-        settings["text"] = f"{name}: {text.get('count', 0):,} {kind}"
-        if text.get("written_by"):
-            settings["text"] += f", written by {text['written_by']}"
-    if text is not None:
+        settings["text"] = _describe_text(text)
         own = spec.method == COMMAND
         settings["loop"] = "own loop: selection, batches and budget unknown" if own else "shared"
     if trained and dev is not None:
@@ -123,6 +119,17 @@ def _settings(spec: RunSpec, trained: Mapping[str, Any], **given: Any) -> Settin
             settings["evaluations"] = len(between) + 1
     found = settings | given
     return {key: value for key, value in found.items() if value is not None}
+
+
+def _describe_text(text: Mapping[str, Any]) -> str:
+    """Return a training text as a cell shows it: its name, how many items, who wrote it."""
+    name = text.get("name") or text["uri"]
+    count = text.get("count", 0)
+    kind = text.get("kind", "entries")
+    shown = f"{name}: {count:,} {kind}"
+    if text.get("written_by"):
+        shown += f", written by {text['written_by']}"
+    return shown
 
 
 def _kind_of_vectors(config: Mapping[str, Any]) -> str:
@@ -143,8 +150,10 @@ def rate_origin(plan: Plan, row: Row, tuned: Tuning | None = None) -> str | None
         tuned: what `--tune` found.
     """
     entries = [entry for entry in plan.experiment.methods if entry.label == row.label]
-    entry = entries[0] if entries else None
-    if entry is None or row.fault or not hasattr(row.config, "learning_rate"):
+    if not entries or row.fault:
+        return None
+    entry = entries[0]
+    if not hasattr(row.config, "learning_rate"):
         return None
     for search in tuned.rows if tuned is not None else ():
         if search.label == row.label and "learning_rate" in search.values:
@@ -153,13 +162,17 @@ def rate_origin(plan: Plan, row: Row, tuned: Tuning | None = None) -> str | None
         return "given in the file"
     if "learning_rate" in plan.experiment.shared:
         return "given for all rows"
-    family = entry.family or plan.experiment.family
-    preset = preset_of(plan.experiment, entry, row.method)
-    if preset:
-        recipe = row.method.recipe(preset, family, base_model=row.base_model)
-    else:
-        recipe = None
-    if recipe is None or "learning_rate" not in recipe.values:
+    return _preset_origin(plan.experiment, entry, row)
+
+
+def _preset_origin(experiment: Experiment, entry: Entry, row: Row) -> str:
+    """Return where a learning rate comes from that is neither searched nor given."""
+    preset = preset_of(experiment, entry, row.method)
+    if not preset:
+        return "default of the method"
+    family = entry.family or experiment.family
+    recipe = row.method.recipe(preset, family, base_model=row.base_model)
+    if "learning_rate" not in recipe.values:
         return "default of the method"
     # without the file in brackets
     source = re.sub(r" \([^()]*\)$", "", recipe.source)

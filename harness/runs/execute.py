@@ -537,10 +537,8 @@ class Execution:
         result = result or TaskResult()
         report = method.fit_report if method is not None else FitReport()
         dev = read_dev(spec)
-        notes = [*report.training.get("notes", [])]
-        if dev:
-            notes += dev.notes
-        notes += result.notes
+        dev_notes = dev.notes if dev else []
+        notes = [*report.training.get("notes", []), *dev_notes, *result.notes]
         precision = report.training.get("precision") or "fp32"
         peak = {"peak_memory_bytes": float(environment.peak_memory_bytes(self.device))}
         cost = {**report.cost, **result.cost, **peak}

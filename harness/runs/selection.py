@@ -67,15 +67,7 @@ def select_part(experiment: Experiment, only: Sequence[str]) -> Experiment:
         return experiment
     blocks, rows = _find_selected(experiment, only)
     names = [name for name in experiment.blocks if not blocks or name in blocks]
-    entries = []
-    for entry in experiment.methods:
-        if not rows or entry.label in rows:
-            own = [name for name in names if name in (entry.blocks or names)]
-            entries.append(entry.model_copy(update={"blocks": own}))
-    entries = [entry for entry in entries if entry.blocks or not experiment.blocks]
-    if not entries:
-        message = f"--only: no row of {', '.join(rows)} is in {', '.join(names)}"
-        raise InputError(message, key="--only")
+    entries = _select_entries(experiment, names, rows)
     labels = {entry.label for entry in entries}
     chosen = ", ".join(only)
     title = f"{experiment.title or experiment.name}: {chosen}"
@@ -89,12 +81,28 @@ def select_part(experiment: Experiment, only: Sequence[str]) -> Experiment:
     }
     if len(entries) < len(experiment.methods):
         update["shared"] = _narrow_shared(experiment, entries)
-    contrasts = []
-    for one in experiment.contrasts:
-        if {one.row, one.against} <= labels:
-            contrasts.append(one)
+    contrasts = [one for one in experiment.contrasts if {one.row, one.against} <= labels]
     update["contrasts"] = contrasts
     return experiment.model_copy(update=update)
+
+
+def _select_entries(experiment: Experiment, names: Sequence[str], rows: set[str]) -> list[Entry]:
+    """Return the rows that are in one of the blocks `names`, with those of their blocks.
+
+    Raises:
+        InputError: there are none.
+    """
+    entries = []
+    for entry in experiment.methods:
+        if rows and entry.label not in rows:
+            continue
+        own = [name for name in names if name in (entry.blocks or names)]
+        if own or not experiment.blocks:
+            entries.append(entry.model_copy(update={"blocks": own}))
+    if not entries:
+        message = f"--only: no row of {', '.join(rows)} is in {', '.join(names)}"
+        raise InputError(message, key="--only")
+    return entries
 
 
 def _find_selected(experiment: Experiment, only: Sequence[str]) -> tuple[set[str], set[str]]:

@@ -49,10 +49,7 @@ class EfficiencyTask(ModelOnPairs):
         if not getattr(model, "timed", True):
             raise InputError(f"{self.name}: vectors of a file or a network say no time of a model")
         texts = self.texts()
-        stride = max(1, len(texts) // WARM_UP)
-        _time_encoding(model, texts[::stride], device)
-        times = [_time_encoding(model, texts, device) for _ in range(REPEATS)]
-        seconds = statistics.median(times)
+        seconds = _median_seconds(model, texts, device)
         result = TaskResult()
         preparation = self.pairs.data.preparation
         split = self.pairs.split
@@ -97,6 +94,14 @@ class EfficiencyTask(ModelOnPairs):
                 **how,
             )
         return result
+
+
+def _median_seconds(model: Any, texts: list[str], device: str) -> float:
+    """Return the median of the seconds that a model takes to encode texts, after a warm-up."""
+    stride = max(1, len(texts) // WARM_UP)
+    _time_encoding(model, texts[::stride], device)
+    times = [_time_encoding(model, texts, device) for _ in range(REPEATS)]
+    return statistics.median(times)
 
 
 def _time_encoding(model: Any, texts: list[str], device: str) -> float:

@@ -218,25 +218,18 @@ class STSTask:
                 "source": self.source,
                 "split": self.split,
                 "subset": subset.name,
+                "pair": np.arange(gold.size),
+                "gold": gold,
+                "score": score,
             }
-            frames.append(
-                pd.DataFrame(
-                    {
-                        **about,
-                        "pair": np.arange(gold.size),
-                        "gold": gold,
-                        "score": score,
-                        **ids,
-                    }
-                )
-            )
+            frames.append(pd.DataFrame({**about, **ids}))
         result.note_damaged(self.name, damaged)
         n = sum(gold.size for gold in golds)
         for aggregation in AGGREGATIONS if len(golds) > 1 else AGGREGATIONS[:1]:
             for metric, correlation in (("spearman", spearman), ("pearson", pearson)):
                 value = aggregate(correlation, similarities, golds, aggregation)
-                about = {"aggregation": aggregation, "preparation": self.data.preparation, **COSINE}
-                add_number(result, self, metric, value, n, pooling, split=self.split, **about)
+                how = {"aggregation": aggregation, "preparation": self.data.preparation, **COSINE}
+                add_number(result, self, metric, value, n, pooling, split=self.split, **how)
         result.pairs = pd.concat(frames, ignore_index=True)
         result.figures[self.name] = Facts(PAIRS, metric="spearman", chance=0.0).plain()
         return result
