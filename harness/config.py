@@ -79,7 +79,8 @@ def setting(text: str, example: str = "temperature=0.1") -> tuple[str, Any]:
     """
     key, equals, value = text.partition("=")
     if not equals or not key:
-        raise InputError(f"--set {text}: expected KEY=VALUE, as in --set {example}", key="--set")
+        message = f"--set {text}: expected KEY=VALUE, as in --set {example}"
+        raise InputError(message, key="--set")
     try:
         return key, tomllib.loads(f"v = {value}")["v"]
     except ValueError:  # no TOML, or a number of thousands of digits
@@ -141,11 +142,13 @@ class Config(BaseModel):
                     key=f"{key:.100}",
                 ) from None
             if not first["loc"]:  # a rule about several keys, which names them itself
-                text = str(first.get("ctx", {}).get("error") or phrase(first))
+                reason = first.get("ctx", {}).get("error")
+                text = str(reason or phrase(first))
                 named = re.search(r'keys? "([^"]+)"', text)
                 key = named[1] if named else ""
                 raise InputError(text, file=where, key=key or None) from None
-            raise InputError(f'key "{key}": {phrase(first)}', file=where, key=key) from None
+            message = f'key "{key}": {phrase(first)}'
+            raise InputError(message, file=where, key=key) from None
 
     @classmethod
     def sweeps(cls) -> dict[str, dict[str, Any]]:
@@ -177,9 +180,11 @@ def phrase(fault: Mapping[str, Any]) -> str:
         ", (unable to parse|got a number) .*", "", rule
     )  # what is wrong follows from what was given
     rule = re.sub("a valid dictionary( or instance of .*)?", "a table", rule)
-    rule = rule.replace("Input should be", "expected", 1).replace("Input should", "expected to", 1)
+    rule = rule.replace("Input should be", "expected", 1)
+    rule = rule.replace("Input should", "expected to", 1)
     rule = rule.replace("String should", "expected to", 1)
-    return f"{rule}, not {_SHORT.repr(fault['input'])}"
+    given = _SHORT.repr(fault["input"])
+    return f"{rule}, not {given}"
 
 
 def first_fault(error: ValidationError) -> str:

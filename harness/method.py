@@ -244,7 +244,8 @@ class Method(ABC):
             if preset is None
             else cls.recipe(preset, family, base_model=base_model, where=where).values
         )
-        return cls.Config.parse(cls.values_for({**base, **values}, family, base_model), where)
+        settled = cls.values_for({**base, **values}, family, base_model)
+        return cls.Config.parse(settled, where)
 
     @classmethod
     def values_for(
@@ -528,8 +529,10 @@ def load_unfitted(kind: type[M], path: str | Path) -> M:
         )
     about = check_weights(path)
     if about["method"] != kind.name:
-        raise InputError(f'holds a "{about["method"]}", not a "{kind.name}"', file=path)
-    return kind(kind.Config.parse(about["config"], str(file)), base_model=about["base_model"])
+        message = f'holds a "{about["method"]}", not a "{kind.name}"'
+        raise InputError(message, file=path)
+    config = kind.Config.parse(about["config"], str(file))
+    return kind(config, base_model=about["base_model"])
 
 
 def own_line(error: BaseException, *kinds: type[Method]) -> str:
@@ -551,9 +554,9 @@ def own_line(error: BaseException, *kinds: type[Method]) -> str:
             if inspect.isfunction(part):
                 files.add(part.__code__.co_filename)
     trace = traceback.extract_tb((error.__cause__ or error).__traceback__)
-    last = next((frame for frame in reversed(trace) if frame.filename in files), None)
-    if last is not None:
-        return f" ({last.filename}, line {last.lineno}: {_code_of(last)})"
+    for frame in reversed(trace):
+        if frame.filename in files:
+            return f" ({frame.filename}, line {frame.lineno}: {_code_of(frame)})"
     return ""
 
 
@@ -583,7 +586,8 @@ def locating(kind: type[HarnessError], methods: Iterable[type[Method]]) -> Itera
         raise
     except Exception as error:
         if line := own_line(error, *methods):
-            raise kind(f"{type(error).__name__}: {first_line(error)}{line}") from error
+            reason = f"{type(error).__name__}: {first_line(error)}"
+            raise kind(f"{reason}{line}") from error
         raise
 
 

@@ -101,7 +101,8 @@ class RecipeFile(Mapping[str, Mapping[str, Any] | Recipes]):
     def beside(cls, module: str) -> RecipeFile:
         """The file recipes/NAME.toml next to the module NAME.py, whose `__file__` is `module`."""
         path = Path(module)
-        return cls(path.parent / "recipes" / f"{path.stem}.toml")
+        recipes = path.parent / "recipes"
+        return cls(recipes / f"{path.stem}.toml")
 
     def __getitem__(self, name: str) -> Mapping[str, Any] | Recipes:
         return self._presets[name]
@@ -137,8 +138,10 @@ class RecipeFile(Mapping[str, Mapping[str, Any] | Recipes]):
             if name == "card":
                 continue
             preset = dict(self._check_kind(dict, name, given))
-            aliases = self._check_kind(dict, f"{name}.aliases", preset.pop("aliases", {}))
-            source = self._check_kind(str, f"{name}.source", preset.pop("source", ""))
+            given_aliases = preset.pop("aliases", {})
+            aliases = self._check_kind(dict, f"{name}.aliases", given_aliases)
+            given_source = preset.pop("source", "")
+            source = self._check_kind(str, f"{name}.source", given_source)
             for key, table in preset.items():
                 for family in key.split(", "):
                     row = self._row(name, family, f"{name}.{key}", table, rows)
@@ -170,16 +173,20 @@ class RecipeFile(Mapping[str, Mapping[str, Any] | Recipes]):
         begin = Recipe({})
         if like is not None:
             self._check_kind(str, f"{key}.like", like)
-            found = rows.get((preset, like)) or rows.get((like, family))
+            of_preset = rows.get((preset, like))
+            found = of_preset or rows.get((like, family))
             if found is None:
                 raise InputError(
                     f'key "{key}.like": "{like}" is no row above it, and no preset that has one',
                     file=self.path,
                 )
             begin = found
-        source = self._check_kind(str, f"{key}.source", values.pop("source", begin.source))
-        empty = self._check_kind(list, f"{key}.empty", values.pop("empty", []))
-        return Recipe({**begin.values, **values, **dict.fromkeys(map(str, empty))}, source)
+        given_source = values.pop("source", begin.source)
+        source = self._check_kind(str, f"{key}.source", given_source)
+        given_empty = values.pop("empty", [])
+        empty = self._check_kind(list, f"{key}.empty", given_empty)
+        emptied = dict.fromkeys(map(str, empty))
+        return Recipe({**begin.values, **values, **emptied}, source)
 
     def _check_kind(self, kind: type, key: str, given: Any) -> Any:
         if not isinstance(given, kind):

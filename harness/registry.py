@@ -44,7 +44,8 @@ def _is_a(kind: type, base: str) -> bool:
     """Does `kind` inherit from the class of that full name? By name: this module must not import
     those classes.
     """
-    return any(f"{parent.__module__}.{parent.__qualname__}" == base for parent in kind.__mro__)
+    names = [f"{parent.__module__}.{parent.__qualname__}" for parent in kind.__mro__]
+    return base in names
 
 
 def _subclasses(noun: str, base: str) -> Group:
@@ -134,7 +135,8 @@ def _read_entry_points() -> dict[str, dict[str, tuple[EntryPoint, ...]]]:
     everything = entry_points()
     for group, points in groups.items():
         for point in everything.select(group=group):
-            points[point.name] = (*points.get(point.name, ()), point)
+            others = points.get(point.name, ())
+            points[point.name] = (*others, point)
     return groups
 
 
@@ -179,7 +181,8 @@ def load(group: Group, name: str) -> Any:
 
 def collision(group: Group, name: str, points: Sequence[EntryPoint]) -> str:
     """That several packages bring a plugin of one name, in one line."""
-    return f'{group.noun} "{name}" comes from several packages: {"; ".join(map(origin, points))}: uninstall all but one'
+    packages = "; ".join(map(origin, points))
+    return f'{group.noun} "{name}" comes from several packages: {packages}: uninstall all but one'
 
 
 def open_plugin(group: Group, point: EntryPoint) -> Any:
@@ -210,16 +213,16 @@ def open_plugin(group: Group, point: EntryPoint) -> Any:
             key=point.name,
         ) from error
     except ENDS as error:  # whatever another package's module does when it is imported
-        said = f"{type(error).__name__}: {error}".partition("\n")[0]
+        reason = f"{type(error).__name__}: {error}"
+        said = reason.partition("\n")[0]
         raise InputError(
             f'{group.noun} "{point.name}" ({point.value}) cannot be imported: {said}',
             key=point.name,
         ) from error
     if not group.fits(plugin):
-        raise InputError(
-            f'{group.noun} "{point.name}" ({origin(point)}): expected {group.expected}, not {type(plugin).__name__}',
-            key=point.name,
-        )
+        kind = type(plugin).__name__
+        place = f'{group.noun} "{point.name}" ({origin(point)})'
+        raise InputError(f"{place}: expected {group.expected}, not {kind}", key=point.name)
     if lacking := sorted(getattr(plugin, "__abstractmethods__", ())):
         raise InputError(
             f'{group.noun} "{point.name}" ({origin(point)}): define {", ".join(lacking)}',
@@ -239,8 +242,12 @@ def unhide(distribution: str) -> dict[str, str]:
     """
     hidden = {}
     found = metadata.distribution(distribution)
-    root = str(Path(__file__).parents[1] if distribution == OWN else found.locate_file(""))
-    for top in dict.fromkeys(point.module.partition(".")[0] for point in found.entry_points):
+    if distribution == OWN:
+        root = str(Path(__file__).parents[1])
+    else:
+        root = str(found.locate_file(""))
+    modules = [point.module.partition(".")[0] for point in found.entry_points]
+    for top in dict.fromkeys(modules):
         own = PathFinder.find_spec(top, [root])
         if own is None:  # an editable install has its modules elsewhere
             continue
@@ -264,7 +271,8 @@ def modules_of(group: Group, name: str) -> list[str]:
     found = []
     for point in points(group):
         module = sys.modules.get(point.module)
-        family = getattr(getattr(module, point.attr or "", None), "names", ())
+        plugin = getattr(module, point.attr or "", None)
+        family = getattr(plugin, "names", ())
         if module is not None and (point.name == name or name in family):
             found.append(point.module)
     return found
@@ -273,12 +281,16 @@ def modules_of(group: Group, name: str) -> list[str]:
 def is_shipped(group: Group, name: str) -> bool:
     """True if this package brings the plugin; nothing is imported."""
     found = _points(group.entry_points).get(name, ())
-    return bool(found) and all(package(point)[0] == OWN for point in found)
+    packages = [package(point)[0] for point in found]
+    return bool(found) and all(name == OWN for name in packages)
 
 
 def uses_plugins() -> bool:
     """True once this process has imported methods of other packages, or was given some."""
-    modules = {point.module for point in points(METHODS) if package(point)[0] != OWN}
+    modules = set()
+    for point in points(METHODS):
+        if package(point)[0] != OWN:
+            modules.add(point.module)
     return bool(_added.get(METHODS.entry_points)) or any(
         module in sys.modules for module in modules
     )
@@ -286,7 +298,10 @@ def uses_plugins() -> bool:
 
 def points(group: Group) -> list[EntryPoint]:
     """All entry points of a group by name, those of one name too; nothing is imported."""
-    return [point for name in names(group) for point in _points(group.entry_points).get(name, ())]
+    found: list[EntryPoint] = []
+    for name in names(group):
+        found.extend(_points(group.entry_points).get(name, ()))
+    return found
 
 
 def package(point: EntryPoint) -> tuple[str, str]:
@@ -304,4 +319,5 @@ def _name_and_version(distribution: Distribution) -> tuple[str, str]:
 
 def origin(point: EntryPoint) -> str:
     """ "sentence-harness 0.1.0, methods.simcse:SimCSE": where a plugin comes from."""
-    return f"{' '.join(package(point))}, {point.value}"
+    name_and_version = " ".join(package(point))
+    return f"{name_and_version}, {point.value}"

@@ -67,7 +67,9 @@ class PartSeed(int):
         return PartSeed(int(self) + other, self.vary, self.held + other)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, PartSeed) and seed_fields(self) == seed_fields(other)
+        if not isinstance(other, PartSeed):
+            return False
+        return seed_fields(self) == seed_fields(other)
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -83,7 +85,8 @@ def part_seed(seed: int, vary: Sequence[Stream], held: int) -> int:
     """`seed` in the streams `vary` and `held` in the rest; a plain seed where that is the same for
     all of them.
     """
-    if seed == held or not vary or set(vary) == set(STREAMS):
+    varies_all = not vary or set(vary) == set(STREAMS)
+    if seed == held or varies_all:
         return seed
     return PartSeed(seed, vary, held)
 
@@ -105,7 +108,8 @@ def seed_of(fields: Mapping[str, Any]) -> int:
     """
     numbers = [fields["seed"], fields.get("held", 0)]
     vary = fields.get("vary", [])
-    if any(type(n) is not int for n in numbers) or not set(vary) <= set(STREAMS):
+    are_whole = all(type(number) is int for number in numbers)
+    if not are_whole or not set(vary) <= set(STREAMS):
         raise ValueError("no seed")
     if vary:
         return part_seed(numbers[0], vary, numbers[1])
@@ -115,7 +119,8 @@ def seed_of(fields: Mapping[str, Any]) -> int:
 def seed_text(seed: int) -> str:
     """A seed for a reader: "3", "3 (init)" where that stream alone has it."""
     if isinstance(seed, PartSeed):
-        return f"{int(seed)} ({', '.join(seed.vary)})"
+        streams = ", ".join(seed.vary)
+        return f"{int(seed)} ({streams})"
     return str(seed)
 
 
@@ -127,7 +132,8 @@ def derive(seed: int, purpose: str) -> int:
         own = seed.of(purpose)
     else:
         own = seed
-    digest = hashlib.blake2b(f"{own}\0{purpose}".encode(), digest_size=8).digest()
+    text = f"{own}\0{purpose}"
+    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
 
 
@@ -142,7 +148,8 @@ def torch_generator(seed: int, purpose: str, device: str = "cpu") -> torch.Gener
     """A fresh torch generator for one purpose of a run."""
     import torch
 
-    return torch.Generator(device=device).manual_seed(derive(seed, purpose))
+    generator = torch.Generator(device=device)
+    return generator.manual_seed(derive(seed, purpose))
 
 
 @contextmanager

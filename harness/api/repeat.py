@@ -100,8 +100,7 @@ def unpack(archive: Path, workdir: Path) -> tuple[Path, Manifest]:
     mark = workdir / ARCHIVE
     if mark.is_file() and read_text(mark) == digest:
         return folder, _read_manifest(folder, archive)
-    is_free = not workdir.exists() or (workdir.is_dir() and not any(workdir.iterdir()))
-    if not is_free:
+    if workdir.exists() and not _is_empty_folder(workdir):
         raise InputError("is not empty", file=workdir, key="--run", remedy="name a new folder")
     folder.mkdir(parents=True)
     unpack_zip(archive, folder)
@@ -109,6 +108,10 @@ def unpack(archive: Path, workdir: Path) -> tuple[Path, Manifest]:
     locate_data(folder)
     mark.write_text(digest)
     return folder, manifest
+
+
+def _is_empty_folder(path: Path) -> bool:
+    return path.is_dir() and not any(path.iterdir())
 
 
 def _read_manifest(folder: Path, archive: Path) -> Manifest:
@@ -278,7 +281,8 @@ def _locate(value: Any, key: str, folder: Path, archive: str) -> Any:
     if ":" in value and not TaskFile(task=value).prefix:
         return value  # a name of the hub, or embedded:NAME
     prefix = TaskFile(task=value).prefix
-    return f"{prefix}{_path_in(value.removeprefix(prefix), folder, archive)}"
+    path = _path_in(value.removeprefix(prefix), folder, archive)
+    return f"{prefix}{path}"
 
 
 def _path_in(name: str, folder: Path, archive: str) -> str:
@@ -381,7 +385,8 @@ def count_digits(a: float, b: float) -> str:
     """
     scale = max(abs(a), abs(b))
     if a != b and scale:
-        same = math.floor(-math.log10(abs(a - b) / scale))
+        share = abs(a - b) / scale
+        same = math.floor(-math.log10(share))
     else:
         same = 17
     if same < 1:

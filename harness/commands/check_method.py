@@ -54,7 +54,8 @@ def check_method(args: argparse.Namespace) -> int:
         print_columns(
             [(check.name, "ok" if check.passed else "FAILED", check.detail) for check in checks]
         )
-        tell(f"{args.method}: {passed} of {len(checks)} checks passed")
+        result = f"{passed} of {len(checks)} checks passed"
+        tell(f"{args.method}: {result}")
     if passed == len(checks):
         return 0
     return 1

@@ -44,7 +44,8 @@ def register(commands: Commands) -> None:
 
 def _parse_kind(text: str) -> str:
     if text not in KINDS:
-        raise argparse.ArgumentTypeError(f'unknown "{text}"; known: {", ".join(KINDS)}')
+        known = ", ".join(KINDS)
+        raise argparse.ArgumentTypeError(f'unknown "{text}"; known: {known}')
     return text
 
 
@@ -77,7 +78,8 @@ def run_clean(args: argparse.Namespace) -> int:
             else:
                 stayed += 1
                 tell(f"in use, so it stays: {item.folder}")
-    tell(f"{'would free' if args.dry_run else 'freed'} {_gib(freed).strip()}")
+    done = "would free" if args.dry_run else "freed"
+    tell(f"{done} {_gib(freed).strip()}")
     return 1 if stayed else 0
 
 
@@ -87,7 +89,8 @@ def _list_kinds(args: argparse.Namespace) -> None:
     for kind, about in KINDS.items():
         items = find_removable(args.workdir, kind)
         total = sum(item.bytes for item in items)
-        tell(f"{kind:<12}  {len(items):>6,} folders  {_gib(total)}  {about}")
+        count = f"{len(items):>6,} folders"
+        tell(f"{kind:<12}  {count}  {_gib(total)}  {about}")
     tell(f"remove one kind with: harness clean KIND --workdir {args.workdir} (--dry-run lists it)")
 
 
@@ -101,7 +104,8 @@ def _refuse_while_running(args: argparse.Namespace) -> None:
 
     for state in read_progress(args.workdir):
         if state["phase"] in ("running", "unknown"):
-            message = f"--workdir {args.workdir}: {state['kind']} {state['name']} runs there"
+            running = f"{state['kind']} {state['name']} runs there"
+            message = f"--workdir {args.workdir}: {running}"
             raise InputError(message, remedy=f"harness stop --workdir {args.workdir}, then again")
 
 

@@ -194,7 +194,8 @@ def _show(result: Comparison) -> None:
     tell_lines(str(result))
     for written in (result.report, *result.further.values()):
         if "json" in written:
-            tell_lines(json.loads(written["json"].read_text("utf-8"))["answer"])
+            data = json.loads(written["json"].read_text("utf-8"))
+            tell_lines(data["answer"])
             tell(f"report: {next(iter(written.values()))}")
     if result.decision:
         tell_lines(result.decision)

@@ -290,7 +290,10 @@ def run_examples(args: argparse.Namespace) -> int:
     available = {task.task for task in tasks}
     for name in args.task:
         if name not in available:
-            known = sorted({s.task for record in comparison.records for s in record.scores})
+            scored: set[str] = set()
+            for record in comparison.records:
+                scored.update(score.task for score in record.scores)
+            known = sorted(scored)
             raise InputError(
                 f"--task {name}: no run of these rows stored its examples{nearest(name, known)}",
                 key="--task",
@@ -308,7 +311,8 @@ def run_examples(args: argparse.Namespace) -> int:
         if why := task.known[2]:
             reasons[task.task] = why
     if args.json:
-        tell_json({"examples": [asdict(one) for one in found], "without_texts": reasons})
+        examples = [asdict(one) for one in found]
+        tell_json({"examples": examples, "without_texts": reasons})
     else:
         _print_examples(found, bool(rows), reasons)
     return 0
@@ -324,12 +328,14 @@ def _print_examples(found: list[Chosen], two: bool, reasons: dict[str, str]) -> 
                 tell("  " + one_line(f"no texts: {reasons[one.task]}"))
         sides = []
         for row, score in one.scores.items():
-            sides.append(f"{row} {score:.3f} (error {one.errors[row]:.2f})")
+            error = one.errors[row]
+            sides.append(f"{row} {score:.3f} (error {error:.2f})")
         if two:
             said = "; ".join(sides)
         else:
             said = f"median error of {len(sides)} rows {one.by:.2f}"
-        tell("  " + one_line(f"{one.example}: {f'gold {one.gold}, ' if one.gold else ''}{said}"))
+        gold = f"gold {one.gold}, " if one.gold else ""
+        tell("  " + one_line(f"{one.example}: {gold}{said}"))
         for text in one.texts or [f"[{', '.join(one.ids)}]"]:
             tell("      " + one_line(text))
     if not found:

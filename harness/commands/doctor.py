@@ -70,20 +70,25 @@ def examine() -> Iterator[tuple[str, str]]:
 
     machine = environment.describe("cpu", "fp32")
     yield "python", f"{machine['python']} on {machine['platform']}"
-    yield "processor", f"{machine['cpu']}, {machine['cores']} cores, {machine['threads']} threads"
+    cores = f"{machine['cores']} cores, {machine['threads']} threads"
+    yield "processor", f"{machine['cpu']}, {cores}"
     if torch.backends.mps.is_available():
         mps = ["mps"]
     else:
         mps = []
-    for device in ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count())), *mps]:
-        yield device, f"{environment.device_name(device)}: {describe_bf16(device)}"
+    gpus = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+    for device in ["cpu", *gpus, *mps]:
+        name = environment.device_name(device)
+        yield device, f"{name}: {describe_bf16(device)}"
     versions = {**machine["versions"], **environment.versions(_TOOLS)}
-    yield "versions", ", ".join(f"{name} {version}" for name, version in versions.items())
+    shown = [f"{name} {version}" for name, version in versions.items()]
+    yield "versions", ", ".join(shown)
 
 
 def _describe_plugins(plugins: list[Plugin]) -> Iterator[tuple[str, str]]:
     """How many plugins there are, and why some cannot be used."""
-    packages = dict.fromkeys(f"{plugin.package} {plugin.version}" for plugin in plugins)
+    named = [f"{plugin.package} {plugin.version}" for plugin in plugins]
+    packages = dict.fromkeys(named)
     yield (
         "plugins",
         f"{len(plugins)} of {', '.join(packages) or 'no package'} (see: harness list plugins)",
@@ -115,13 +120,15 @@ def _show_faults(workdir: Path, as_json: bool) -> int:
             key="--workdir",
             remedy="name a work directory of `harness compare`",
         )
-    runs = sorted(folder.name for folder in (workdir / "runs").iterdir() if folder.is_dir())
+    folders = [folder for folder in (workdir / "runs").iterdir() if folder.is_dir()]
+    runs = sorted(folder.name for folder in folders)
     faults = [
         *_check_shared_files(workdir),
         *(fault for run in runs for fault in check_run(RunFolder(workdir, run))),
     ]
     if as_json:
-        tell_json({"runs": len(runs), "faults": [fault._asdict() for fault in faults]})
+        found = [fault._asdict() for fault in faults]
+        tell_json({"runs": len(runs), "faults": found})
     else:
         if faults:
             print_table(
@@ -130,7 +137,8 @@ def _show_faults(workdir: Path, as_json: bool) -> int:
                 faults,
                 texts=True,
             )
-        tell(f"{len(runs)} runs checked, {len(faults) or 'no'} files damaged")
+        count = len(faults) or "no"
+        tell(f"{len(runs)} runs checked, {count} files damaged")
         removed = [run for run in runs if has_removed_weights(RunFolder(workdir, run))]
         if removed:
             tell(
@@ -161,7 +169,9 @@ def has_removed_weights(folder: RunFolder) -> bool:
         record = folder.read()
     except InputError:
         return False
-    if record is None or record.status != "finished" or os.path.lexists(folder.model):
+    if record is None or record.status != "finished":
+        return False
+    if os.path.lexists(folder.model):
         return False
     return any(name.startswith(MODEL) for name in record.files)
 

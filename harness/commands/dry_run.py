@@ -31,7 +31,8 @@ def show_runs(plan: Plan, workdir: Path, *, measure: bool) -> None:
     lines = []
     for (label, base), cost in estimate.rows.items():
         lines.append(_describe_row(label, base, cost))
-    title = f"{plan.experiment.name}: {len(plan.jobs)} runs of {len(estimate.rows)} rows"
+    size = f"{len(plan.jobs)} runs of {len(estimate.rows)} rows"
+    title = f"{plan.experiment.name}: {size}"
     print_table(title, _HEADS, lines, texts=True)
     _show_missing(estimate)
     added = dict.fromkeys(row.label for row in plan.rows if row.added)
@@ -89,7 +90,8 @@ def _duration(seconds: float | None) -> str:
 
 
 def _list_states(states: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {state}" for state, count in states.items() if count)
+    parts = [f"{count} {state}" for state, count in states.items() if count]
+    return ", ".join(parts)
 
 
 def _describe_time(estimate: CostEstimate, plan: Plan) -> str:
@@ -113,7 +115,8 @@ def _describe_time(estimate: CostEstimate, plan: Plan) -> str:
         text += f", {at_a_time} runs at a time"
     gpus = plan.experiment.executor.gpus_per_run
     if plan.device.startswith("cuda") or gpus:
-        text += f" ({total / 3600 * (gpus or 1):.1f} GPU-hours)"
+        gpu_hours = total / 3600 * (gpus or 1)
+        text += f" ({gpu_hours:.1f} GPU-hours)"
     return text
 
 
@@ -133,14 +136,17 @@ def show_differences(plan: Plan) -> None:
     from harness.runs.differences import find_planned_differences
 
     found = find_planned_differences(plan)
-    if len(found.rows) < 2 or len(found.rows) > 60 or not found.columns:
+    fits = 2 <= len(found.rows) <= 60
+    if not fits or not found.columns:
         return
     heads = []
     for column in found.columns:
-        heads.append(column.title + ("*" if column in found.marked else ""))
+        mark = "*" if column in found.marked else ""
+        heads.append(column.title + mark)
     lines = []
     for place, (label, _) in enumerate(found.rows):
         texts = [found.texts[column.key][place] for column in found.columns]
-        lines.append((label, *(text or "–" for text in texts)))
+        cells = [text or "–" for text in texts]
+        lines.append((label, *cells))
     legend = [f"* {column.title}: {column.why}" for column in found.marked]
     print_table("Settings in which rows differ", ("row", *heads), lines, legend, texts=True)

@@ -67,7 +67,8 @@ def run(args: argparse.Namespace) -> int:
         columns = _COLUMNS.get(args.what, ("about",))
         rows = []
         for name, about in listed.items():
-            rows.append((name, *(about.get(key, "") for key in columns)))
+            values = [about.get(key, "") for key in columns]
+            rows.append((name, *values))
         print_columns(rows)
     if any(about.get("unusable") for about in listed.values()):
         return 1
@@ -108,7 +109,8 @@ def list_methods() -> dict[str, dict[str, Any]]:
     A method that cannot be imported is listed with the reason under "unusable".
     """
     listed = {}
-    for name in sorted([*registry.names(registry.METHODS), registry.COMMAND], key=str.casefold):
+    names = [*registry.names(registry.METHODS), registry.COMMAND]
+    for name in sorted(names, key=str.casefold):
         try:
             listed[name] = _describe_method(registry.load(registry.METHODS, name))
         except InputError as error:
@@ -265,7 +267,8 @@ def _list_plugins() -> dict[str, dict[str, Any]]:
         about = plugin.value
         if plugin.fault:
             about += f"  UNUSABLE: {plugin.fault}"
-        name = f"{plugin.group} {plugin.name} ({plugin.package} {plugin.version})"
+        package = f"{plugin.package} {plugin.version}"
+        name = f"{plugin.group} {plugin.name} ({package})"
         listed[name] = {"about": about, **plugin._asdict(), "unusable": plugin.fault}
     return listed
 
@@ -285,7 +288,8 @@ def _list_studies() -> dict[str, dict[str, Any]]:
 def _read_titles(files: dict[str, Path]) -> dict[str, dict[str, Any]]:
     listed = {}
     for name, file in files.items():
-        title = tomllib.loads(file.read_text("utf-8")).get("title", "")
+        content = tomllib.loads(file.read_text("utf-8"))
+        title = content.get("title", "")
         listed[name] = {"about": title, "file": str(file)}
     return listed
 

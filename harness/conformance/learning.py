@@ -61,7 +61,8 @@ class Workbench:
         self.encoder = self.method.load_base()
         self.heads = self.method.heads(self.encoder)
         assert s.corpus is not None
-        self.batch: Batch = self.method.stream(s.corpus, 1).batch(0)
+        stream = self.method.stream(s.corpus, 1)
+        self.batch: Batch = stream.batch(0)
         self.encoder.train()
         self.heads.train()
         both = torch.nn.ModuleList([self.encoder, self.heads])
@@ -89,14 +90,17 @@ def descent(s: Subject) -> str:
     moved = []
     for p in bench.parameters:
         if p.grad is not None:
-            moved.append((p, p.detach().clone(), p.grad))
+            before_step = p.detach().clone()
+            moved.append((p, before_step, p.grad))
     squares = [gradient.square().sum() for _, _, gradient in moved]
-    norm = float(torch.sqrt(sum(squares, torch.zeros(()))))
+    total = sum(squares, torch.zeros(()))
+    norm = float(torch.sqrt(total))
     expect(0 < norm < float("inf"), f"the gradient's norm is {norm}")
     inside = {id(p) for p in bench.encoder.parameters()}
     reached = False
     for p, _, gradient in moved:
-        if id(p) in inside and bool(gradient.any()):
+        is_inside = id(p) in inside
+        if is_inside and bool(gradient.any()):
             reached = True
     expect(reached, "no gradient reaches the encoder")
     after = before
@@ -130,7 +134,8 @@ def trains_once(s: Subject) -> str:
     groups = decay_groups(parameters, bench.method.config.weight_decay)
     optimizer = bench.method.optimizer(groups)
     check_optimizer(optimizer)
-    count = sum(len(group["params"]) for group in optimizer.param_groups)
+    sizes = [len(group["params"]) for group in optimizer.param_groups]
+    count = sum(sizes)
     return f"{count} tensors"
 
 
@@ -154,7 +159,8 @@ def small_batch(s: Subject) -> str:
             message = f"{what}: {type(error).__name__}: {said:.160}"
             raise BrokenPromiseError(message) from error
         gradients = [p.grad for p in bench.parameters if p.grad is not None]
-        finite = all(bool(torch.isfinite(gradient).all()) for gradient in gradients)
+        are_finite = [bool(torch.isfinite(gradient).all()) for gradient in gradients]
+        finite = all(are_finite)
         expect(finite, f"{what}: a gradient is not finite")
     return "two items; bfloat16"
 

@@ -154,7 +154,8 @@ def senteval_root() -> Path:
     Raises:
         InputError: hub out of reach, damaged or unsafe archive, disk full.
     """
-    folder = unpack_once(hub_file(REPOSITORY, ARCHIVE), cache_root() / "senteval")
+    archive = hub_file(REPOSITORY, ARCHIVE)
+    folder = unpack_once(archive, cache_root() / "senteval")
     found = next(folder.rglob("STS"), None)
     if found is None:
         raise InputError(
@@ -210,7 +211,8 @@ def read_year(root: Path, task: str) -> Iterator[tuple[str, ScoredPairs]]:
         lines = read_numbered_lines(texts, blank=True)
         golds = read_numbered_lines(scores, blank=True)
         if len(lines) != len(golds):
-            message = f"{len(lines)} lines, but {scores.name} has {len(golds)}"
+            golds_there = f"{scores.name} has {len(golds)}"
+            message = f"{len(lines)} lines, but {golds_there}"
             raise InputError(message, file=texts)
         kept = []
         for (number, line), (_, gold) in zip(lines, golds, strict=True):
@@ -219,7 +221,8 @@ def read_year(root: Path, task: str) -> Iterator[tuple[str, ScoredPairs]]:
             if "\t" in second or not has_both:
                 raise line_error(texts, number, "two sentences, a tab between")
             if gold.strip():
-                kept.append((first, second, gold_score(scores, number, gold)))
+                score = gold_score(scores, number, gold)
+                kept.append((first, second, score))
         if not kept:
             raise InputError("holds no score", file=scores)
         yield subset, _columns(kept)
@@ -258,7 +261,10 @@ def read_probing(task: str, folder: Path) -> Labelled:
                 )
         if not found:
             raise InputError(f"no {part} examples; the file is empty or truncated", file=file)
-        parts[part] = [(text, "", place[label]) for _, label, text in found]
+        examples: list[Example] = []
+        for _, label, text in found:
+            examples.append((text, "", place[label]))
+        parts[part] = examples
     return in_order(parts, len(place))
 
 
@@ -312,9 +318,9 @@ def build_labelled(rows: Sequence[Mapping[str, Any]]) -> Labelled:
     parts: dict[str, list[Example]] = {"train": [], "test": []}
     for row in rows:
         if row["split"] in parts:
-            parts[row["split"]].append(
-                (row[first], row.get(second, ""), classes.index(row["label"]))
-            )
+            label = classes.index(row["label"])
+            example = (row[first], row.get(second, ""), label)
+            parts[row["split"]].append(example)
     return _assemble(parts, len(classes))
 
 

@@ -136,7 +136,8 @@ def read_examples(task: Any, folder: Path) -> pd.DataFrame | None:
                 else:
                     shown = ""
                 found = rows_of(part, predictions, split, subset)
-                frames += [_add_split(rows, split, name, shown) for rows in found]
+                for rows in found:
+                    frames.append(_add_split(rows, split, name, shown))
     if frames:
         return pd.concat(frames, ignore_index=True)
     return None
@@ -222,13 +223,20 @@ def task_facts(task: Any, splits: Sequence[str], examples: pd.DataFrame | None) 
     ):
         pairs = examples[examples["metric"] == metric]
         if len(pairs):
-            shares = pairs.groupby(["split", "subset"])["target"].mean()
-            chance = float(shares.mean())
+            by_part = pairs.groupby(["split", "subset"])
+            chance = float(by_part["target"].mean().mean())
     elif isinstance(task, kinds.AbsTaskSTS | kinds.AbsTaskSummarization) and is_correlation:
         chance = 0.0
     human = HUMAN.get(task.metadata.name)
     known = chance is not None or human is not None
-    return Facts(kind.unit, kind.lacks, metric if known else "", chance, majority, human=human)
+    return Facts(
+        kind.unit,
+        kind.lacks,
+        metric if known else "",
+        chance,
+        majority,
+        human=human,
+    )
 
 
 def _guesses_of_labels(task: Any, splits: Sequence[str]) -> tuple[float, float] | tuple[None, None]:
@@ -252,7 +260,8 @@ def _guesses_of_labels(task: Any, splits: Sequence[str]) -> tuple[float, float] 
 def _labels(task: Any, split: str, subset: str) -> list[int]:
     """How many examples of a subset each label has, as far as mteb says."""
     about = (task.metadata.descriptive_stats or {}).get(split) or {}
-    about = (about.get("hf_subset_descriptive_stats") or {}).get(subset) or about
+    by_subset = about.get("hf_subset_descriptive_stats") or {}
+    about = by_subset.get(subset) or about
     statistics = about.get("label_statistics") or about.get("labels_statistics") or {}
     counts = []
     for count in (statistics.get("labels") or {}).values():
@@ -262,9 +271,9 @@ def _labels(task: Any, split: str, subset: str) -> list[int]:
 
 def _add_split(rows: pd.DataFrame, split: str, *names: str) -> pd.DataFrame:
     """The rows with their split, and a subset of several names."""
-    return rows.assign(
-        split=split, subset=" ".join(filter(None, (*names, *rows["subset"].head(1))))
-    )
+    names_there = (*names, *rows["subset"].head(1))
+    subset = " ".join(name for name in names_there if name)
+    return rows.assign(split=split, subset=subset)
 
 
 def _rows(
@@ -301,7 +310,8 @@ def _data(task: Any, split: str, subset: str) -> Any:
 def _texts(values: Any) -> list[str]:
     texts = []
     for value in values:
-        texts.append(value if isinstance(value, str) else repr(value))
+        text = value if isinstance(value, str) else repr(value)
+        texts.append(text)
     return texts
 
 
@@ -329,7 +339,9 @@ def _pair_classification(task: Any, predictions: Any, split: str, subset: str) -
     for name, sign in _SIMILARITIES.items():
         values = np.asarray(predictions[name], dtype=np.float64)
         similar[name] = sign * values
-    precision = {name: average_precision_score(gold, values) for name, values in similar.items()}
+    precision = {}
+    for name, values in similar.items():
+        precision[name] = average_precision_score(gold, values)
     best = max(precision, key=precision.__getitem__)
     chosen = {"max_ap": best, "cosine_ap": "cosine_scores"}
     chosen |= {
@@ -388,7 +400,8 @@ def _retrieval(task: Any, predictions: Any, split: str, subset: str) -> Rows:
             values[query] = _reciprocal_rank(gold[query], docs, k)
     else:
         name = _TREC[measure]
-        said = pytrec_eval.RelevanceEvaluator(gold, {f"{name}.{k}"}).evaluate(found)
+        evaluator = pytrec_eval.RelevanceEvaluator(gold, {f"{name}.{k}"})
+        said = evaluator.evaluate(found)
         values = {}
         for query, scores in said.items():
             values[query] = scores[f"{name}_{k}"]
