@@ -187,9 +187,11 @@ def _comparable_tasks(plan: Plan, records: Sequence[Record]) -> tuple[list[str],
         if reason := _find_difference(plan, record):
             return [], reason
         scored = {score.task_key for score in record.scores}
-        tasks = {
-            k: code for k, code in tasks.items() if k in scored and record.evaluation.get(k) == code
-        }
+        same = {}
+        for key, code in tasks.items():
+            if key in scored and record.evaluation.get(key) == code:
+                same[key] = code
+        tasks = same
     if not finished:
         return [], f"no run of it finished ({records[0].status})"
     if not tasks:

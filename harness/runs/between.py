@@ -154,10 +154,15 @@ def find_factors(a: Row, b: Row, *, same_steps: bool = False) -> list[Factor]:
     if same_steps:
         changes.pop(STEPS, None)
     factors = []
-    for name in sorted(changes, key=lambda name: (name not in MARKED, _place(name), name)):
+    for name in sorted(changes, key=_order_of):
         of_group = tuple(sorted(changes[name]))
         factors.append(Factor(name, frozenset({name}), of_group))
     return factors
+
+
+def _order_of(name: str) -> tuple[bool, int, str]:
+    """Return the key of a factor: the method, base model and text come first, then by name."""
+    return (name not in MARKED, _place(name), name)
 
 
 def _place(name: str) -> int:

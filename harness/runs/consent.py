@@ -95,5 +95,7 @@ def _in_values(value: Any, key: str = "") -> Iterator[str]:
         yield "runs the code of a repository (trust_remote_code)"
     elif key == "method" and str(value).startswith((registry.COMMAND, registry.LOSS)):
         yield f'has a part with the method "{value}"'
-    elif key.startswith("model") and isinstance(value, str) and (what := calls_others(value)):
-        yield what
+    elif key.startswith("model") and isinstance(value, str):
+        what = calls_others(value)
+        if what:
+            yield what

@@ -73,7 +73,9 @@ class RowCost:
     @property
     def seconds(self) -> float | None:
         """Seconds of one run that is due, on the mean; None where they are not known."""
-        return None if self.total is None or not self.due else self.total / self.due
+        if self.total is None or not self.due:
+            return None
+        return self.total / self.due
 
 
 class CostEstimate:
@@ -102,11 +104,17 @@ class CostEstimate:
                 if record is not None:
                     records.append(record)
         self._scoring = _read_scoring(records)
-        self.rows = {key: self._cost_row(jobs, found[key]) for key, jobs in jobs_of.items()}
+        self.rows = {}
+        for key, jobs in jobs_of.items():
+            self.rows[key] = self._cost_row(jobs, found[key])
 
     def unknown(self) -> list[str]:
         """Return the labels of rows whose runs have no estimate."""
-        return [row for (row, _), cost in self.rows.items() if cost.total is None]
+        labels = []
+        for (label, _), cost in self.rows.items():
+            if cost.total is None:
+                labels.append(label)
+        return labels
 
     def seconds(self) -> float | None:
         """Return the seconds of all runs, one after the other; None while one is unknown."""
@@ -155,8 +163,10 @@ class CostEstimate:
         ]
         if here:
             cost.training = fmean(map(_training_seconds, here))
-            cost.scoring = fmean(record.seconds - _training_seconds(record) for record in here)
-            cost.weights = fmean(record.cost.get("parameters", 0.0) * 4 for record in here)
+            scoring = [record.seconds - _training_seconds(record) for record in here]
+            cost.scoring = fmean(scoring)
+            parameters = [record.cost.get("parameters", 0.0) for record in here]
+            cost.weights = fmean(number * 4 for number in parameters)
         elif cost.due:
             self._estimate(cost)
         return cost
@@ -195,7 +205,9 @@ class CostEstimate:
         plan = self._plan
         row = plan.row_of(job)
         every = plan.schedule.every or getattr(row.config, "eval_every", 0)
-        if plan.dev is None or not job.steps or not every or not row.instance.uses_dev:
+        if plan.dev is None or not row.instance.uses_dev:
+            return 0
+        if not job.steps or not every:
             return 0
         times = job.steps // every + 1  # the untrained start, too
         return times * plan.dev.num_texts
@@ -251,7 +263,10 @@ def count_texts(tasks: Iterable[str]) -> int:
     from harness.evaluation.scoring import each, texts_of
 
     readable, _ = each([find_task(key) for key in tasks], texts_of)
-    return len({text for _, texts in readable for text in texts})
+    distinct: set[str] = set()
+    for _, texts in readable:
+        distinct.update(texts)
+    return len(distinct)
 
 
 def _training_seconds(record: Record) -> float:
@@ -265,6 +280,8 @@ def _read_scoring(records: Iterable[Record]) -> dict[tuple[str, ...], tuple[floa
     found = {}
     for record in records:
         if "sentences" in record.cost:
-            tasks = tuple(dict.fromkeys(f"{s.source}:{s.task}" for s in record.scores))
-            found[tasks] = (record.cost["sentences"], record.cost.get("evaluate_seconds", 0.0))
+            keys = [f"{score.source}:{score.task}" for score in record.scores]
+            tasks = tuple(dict.fromkeys(keys))
+            further = record.cost.get("evaluate_seconds", 0.0)
+            found[tasks] = (record.cost["sentences"], further)
     return found

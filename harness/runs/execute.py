@@ -65,9 +65,10 @@ def find_finished(job: Job, workdir: Path) -> Record | None:
     record = folder.read_if_sound()
     if record is None or record.status in ("trained", "failed"):
         return None
-    is_foreign = job.trial is None or record.comparison != job.comparison
-    if record.status == "pruned" and is_foreign:
-        return None
+    if record.status == "pruned":
+        is_own = job.trial is not None and record.comparison == job.comparison
+        if not is_own:
+            return None
     if record.status != "finished":
         return record
     repairable = not record.spec.trained or folder.has_weights(record)

@@ -106,7 +106,9 @@ class DevSettings(Config):
         """The source in effect."""
         if self.file is not None:
             return "file"
-        return self.source or ("embedded" if self.task.startswith("Embedded") else "senteval")
+        if self.source:
+            return self.source
+        return "embedded" if self.task.startswith("Embedded") else "senteval"
 
     def load(self) -> DevSet:
         """The set, read.

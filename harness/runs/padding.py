@@ -27,7 +27,9 @@ def describe_padding(plan: Plan) -> str:
 
     found: dict[str, float] = {}
     device = plan.experiment.device
-    on_gpu = (pick_device(device) if device == "auto" else device) != "cpu"
+    if device == "auto":
+        device = pick_device(device)
+    on_gpu = device != "cpu"
     for row in plan.rows:
         why = _why_padded(row, on_gpu)
         if why:
@@ -103,7 +105,8 @@ def _times_the_tokens(row: Row, plan: Plan) -> float | None:
     sizes = []
     for bucket in (1, LIKE):
         config = row.config.model_copy(update={"bucket": bucket})
-        stream: BatchStream = row.method(config, base_model=row.base_model).stream(corpus, 0)  # type: ignore[attr-defined]
+        method: Any = row.method(config, base_model=row.base_model)
+        stream: BatchStream = method.stream(corpus, 0)
         if type(stream) is not BatchStream:
             return None
         sizes.append(_measure_padding(stream))

@@ -138,7 +138,8 @@ class Plan:
         for block in blocks:
             for task in self.block_tasks[block]:
                 wanted.add(task_key(task))
-        return tuple(key for task in self.tasks if (key := task_key(task)) in wanted)
+        keys = [task_key(task) for task in self.tasks]
+        return tuple([key for key in keys if key in wanted])
 
     @cached_property
     def jobs(self) -> list[Job]:
@@ -146,10 +147,12 @@ class Plan:
         jobs = []
         for row, *others in self._rows_by_start.values():
             seeds: dict[int, Blocks] = {}
-            for seed, blocks in (pair for same in (row, *others) for pair in same.seeds.items()):
-                if row.instance.deterministic:
-                    seed = int(next(iter(row.seeds)))
-                seeds[seed] = tuple(dict.fromkeys((*seeds.get(seed, ()), *blocks)))
+            for same in (row, *others):
+                for seed, blocks in same.seeds.items():
+                    if row.instance.deterministic:
+                        seed = int(next(iter(row.seeds)))
+                    both = (*seeds.get(seed, ()), *blocks)
+                    seeds[seed] = tuple(dict.fromkeys(both))
             spec = self._spec(row)
             length = row.length(self.corpus(row))
             steps = length.steps if length is not None else 0
