@@ -252,7 +252,11 @@ def recipe_of(
     if not isinstance(preset, Recipes):
         return Recipe(preset)
     of = "that was given" if family else f"of {base_model}"
-    asked = family or (_family_of(base_model) if base_model else alias and preset.aliases[alias])
+    asked = family
+    if not family and base_model:
+        asked = _family_of(base_model)
+    elif not family and alias:
+        asked = preset.aliases[alias]
     if not asked:
         raise InputError(
             f'preset "{name}" depends on the base model: name it, or its family '
@@ -293,7 +297,8 @@ def _behind(presets: Presets, alias: str, where: str) -> tuple[Recipes, str, str
             return preset, name, alias
     known = preset_names(presets)
     told = ", ".join([*sorted(known), DEFAULT])
-    raise InputError(f'unknown preset "{alias}"{nearest(alias, known)}; known: {told}', file=where)
+    message = f'unknown preset "{alias}"{nearest(alias, known)}; known: {told}'
+    raise InputError(message, file=where)
 
 
 def _family_of(base_model: str) -> str:

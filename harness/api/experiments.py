@@ -325,7 +325,8 @@ def _refuse_equal_names(rows: Sequence[Any]) -> None:
     seen: dict[str, Any] = {}
     for row in rows:
         given = row.get("method") if isinstance(row, Mapping) else row
-        kind = given if isinstance(given, type) or given is None else type(given)
+        is_class = isinstance(given, type) or given is None
+        kind = given if is_class else type(given)
         name = getattr(kind, "name", None)
         if isinstance(name, str) and seen.setdefault(name, kind) is not kind:
             raise InputError(

@@ -15,7 +15,7 @@ import numpy as np
 
 from harness.errors import HarnessError, InputError
 from harness.evaluation.outside_models import OutsideModel
-from harness.files.printable import first_line
+from harness.files.printable import describe_error
 from harness.tasks.prompts import Prompts
 
 log = logging.getLogger(__name__)
@@ -94,7 +94,7 @@ class MtebModel(OutsideModel):
             except HarnessError:
                 raise
             except Exception as error:  # of mteb, of its loaders and their libraries
-                said = f"{type(error).__name__}: {first_line(error):.200}"
+                said = describe_error(error)
                 raise InputError(
                     f'"mteb:{self.name}" cannot be loaded: {said}', key="model"
                 ) from error

@@ -146,11 +146,15 @@ def join_some(names: Sequence[str], most: int = 5) -> str:
 
 def first_line(error: BaseException) -> str:
     """The first line with text of an error's message, without credentials, or the error's type."""
-    return redacted(
-        next(
-            (line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__
-        )
-    )
+    for line in str(error).splitlines():
+        if line.strip():
+            return redacted(line.strip())
+    return type(error).__name__
+
+
+def describe_error(error: BaseException) -> str:
+    """The type of an error and the first line of its message, in at most 200 characters of it."""
+    return f"{type(error).__name__}: {first_line(error):.200}"
 
 
 def safe_line(line: str) -> str:

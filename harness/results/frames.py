@@ -191,7 +191,8 @@ def _of_files(
 
 
 def _run(record: Record) -> dict[str, Any]:
-    return {name: getattr(record, "id" if name == "run" else name) for name in RUN}
+    values = {name: getattr(record, name) for name in RUN if name != "run"}
+    return {**values, "run": record.id}
 
 
 def _tidy(

@@ -61,7 +61,8 @@ def write_card(model: Path, record: Record) -> None:
     if not re.search("^# ", body, re.MULTILINE):
         heading = markdown_text(_title(record))
         body = f"\n# {heading}\n\n{body.lstrip()}"
-    body = body.replace(f'("{FOLDER_IN_CARD}"', f'("{model.name}"')
+    written = f'("{FOLDER_IN_CARD}"'
+    body = body.replace(written, f'("{model.name}"')
     ours = f"{_START}{results(record)}{_END}"
     at = body.find("\n## Use\n") + 1
     if at:

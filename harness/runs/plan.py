@@ -196,12 +196,15 @@ class Plan:
     @cached_property
     def starts(self) -> dict[str, str]:
         """Id of a run -> id of the run of its untrained start, of those that have one."""
-        known = {self.row_of(job).key: job.id for job in reversed(self.jobs)}
+        known = {}
+        for job in reversed(self.jobs):
+            known[self.row_of(job).key] = job.id
         starts = {}
         for job in self.jobs:
-            if (start := self.row_of(job).start()) is not None:
-                starts[job.id] = start
-        return {run: known[key] for run, start in starts.items() if (key := start.key) in known}
+            start = self.row_of(job).start()
+            if start is not None and start.key in known:
+                starts[job.id] = known[start.key]
+        return starts
 
     def corpus(self, row: Row) -> Corpus | None:
         """The text that a row learns from; None where it learns from none, or its text is not
@@ -275,9 +278,11 @@ def _check_primary(
         return
     known: dict[str, None] = {"STS": None}
     for names in suites.values():
-        known |= dict.fromkeys(str(name) for name in names if name != "embedded")
+        own = [str(name) for name in names if name != "embedded"]
+        known |= dict.fromkeys(own)
     for tasks in block_tasks.values():
-        known |= dict.fromkeys(task_key(task).partition(":")[2] for task in tasks)
+        for task in tasks:
+            known[task_key(task).partition(":")[2]] = None
     if primary.lower() not in {name.lower() for name in known}:
         raise InputError(
             f'key "primary": the file evaluates no score "{primary}"{nearest(primary, list(known))}; '
@@ -321,7 +326,9 @@ def make_plan(
         dev = None
         rows = [_without_dev(row, str(error)) for row in rows]
     suites = experiment.suites_by_block()
-    block_tasks = {name: _resolve_tasks(names, experiment.source) for name, names in suites.items()}
+    block_tasks = {}
+    for block, names in suites.items():
+        block_tasks[block] = _resolve_tasks(names, experiment.source)
     _check_primary(experiment.primary, suites, block_tasks)
 
     def with_budget(row: Row) -> Row:
@@ -431,7 +438,8 @@ def load_text(settings: CorpusSettings) -> Corpus:
         )
     except OutOfReach as error:
         embedded = f'embedded: --set corpus.uri="embedded:{settings.kind}"'
-        raise InputError(f'{error} (corpus "{settings.uri}"; {embedded})', key="corpus") from None
+        place = f'corpus "{settings.uri}"'
+        raise InputError(f"{error} ({place}; {embedded})", key="corpus") from None
 
 
 @lru_cache(maxsize=4)
@@ -467,7 +475,9 @@ def find_task(key: str) -> Task:
         from harness.tasks.catalogue import SOURCES
 
         source, _, name = key.partition(":")
-        return _resolve_tasks([name], source if source in SOURCES else SOURCES[0])[0]
+        if source not in SOURCES:
+            source = SOURCES[0]
+        return _resolve_tasks([name], source)[0]
     return _TASKS[key]
 
 

@@ -194,7 +194,9 @@ class Runner:
         self._ticked = time.monotonic()
         # jobs start in this order
         first = dict(islice(self.waiting.items(), 2 * self._room + 10))
-        states = [(jobs[0].label, run, jobs[0].steps) for run, jobs in first.items()]
+        states = []
+        for run, (job, *_) in first.items():
+            states.append((job.label, run, job.steps))
         self.progress.update(states)
         if self.progress.stopping:
             self.queue.clear()
@@ -204,7 +206,9 @@ class Runner:
             return
         for run, (job, *_) in first.items():
             for step, score in self.progress.runs[job.label].dev:
-                if run not in self._pruned and (reason := self.proposer.prune(job, step, score)):
+                if run in self._pruned:
+                    break
+                if reason := self.proposer.prune(job, step, score):
                     self._pruned.add(run)
                     # Whole at once: a worker takes an empty request for that of a stop.
                     write_atomic(RunFolder(self.workdir, run).stop_file, reason, durable=False)

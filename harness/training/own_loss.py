@@ -16,7 +16,7 @@ from harness.config import nearest, option
 from harness.encoder import Encoder
 from harness.errors import HarnessError, InputError
 from harness.files.imports import import_path
-from harness.files.printable import first_line
+from harness.files.printable import describe_error, first_line
 from harness.method import POOLING_HELP, Method, MethodCard, MethodConfig
 from harness.registry import LOSS
 from harness.training.code_identity import identify
@@ -234,7 +234,7 @@ def _call_maker(build: Callable[..., Any], model: dict[str, Any], values: dict[s
         raise
     except Exception as error:  # whatever a constructor raises on values that it does not take
         raise InputError(
-            f"{_name_of(build)} cannot be made: {type(error).__name__}: {first_line(error):.200}",
+            f"{_name_of(build)} cannot be made: {describe_error(error)}",
             key="loss",
         ) from error
 

@@ -31,7 +31,7 @@ from mteb.results import TaskResult
 from harness.config import nearest
 from harness.errors import HarnessError, InputError
 from harness.files.atomic import storage_fault, write_atomic
-from harness.files.printable import first_line
+from harness.files.printable import describe_error
 from harness.files.reading import read_lines, read_text, require_ordinary
 from harness.results.facts import Facts
 from harness.results.store import remove
@@ -412,7 +412,7 @@ def _evaluate(
                     "",
                 )
             except Exception as error:
-                reason = f"{type(error).__name__}: {first_line(error):.200}"
+                reason = describe_error(error)
                 return result, pd.DataFrame(), reason
     finally:
         for part in parts:
@@ -533,7 +533,7 @@ def _size(task: Any, splits: Sequence[str]) -> int:
 
 def _reason(error: Exception, repositories: Iterable[str]) -> str:
     """One line on why mteb could not load or score its data."""
-    said = f"{type(error).__name__}: {first_line(error):.200}"
+    said = describe_error(error)
     if isinstance(error, datasets.exceptions.DatasetNotFoundError):
         return f"no data: not on the hub, or gated ({said})"
     if isinstance(error, ConnectionError | TimeoutError) or "offline" in said.lower():
