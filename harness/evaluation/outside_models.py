@@ -19,7 +19,7 @@ from harness.files.code import digest_of, find_sources
 from harness.files.exits import refuse_exits
 from harness.files.hashing import sha256_of, sha256_of_text
 from harness.files.imports import import_path
-from harness.files.printable import describe_error, first_line
+from harness.files.printable import first_line
 from harness.tasks.base import Array, as_array
 from harness.tasks.prompts import Prompts
 

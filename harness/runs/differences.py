@@ -280,4 +280,4 @@ def _words(value: Any) -> str:
 
 def summarise_differences(plan: Plan) -> str:
     """One line on differences that usually matter; empty where there are none."""
-    return ", ".join(column.title.lower() for column in planned_differences(plan).marked)
+    return ", ".join(column.title.lower() for column in find_planned_differences(plan).marked)

@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from harness.errors import InputError
 from harness.files.printable import first_line, tell_error
 from harness.files.reading import parse_json, require_ordinary
-from harness.files.tables import separated_rows
+from harness.files.tables import read_separated_rows
 from harness.sources.corpus.catalogue import Location
 from harness.sources.remote.hub import dataset_errors, quiet_datasets
 

@@ -93,7 +93,9 @@ def test_what_cannot_be_downloaded_is_one_line_that_names_it(
 def test_a_web_page_instead_of_a_file_is_refused(web: Path) -> None:
     for name in PREPARED["probing"].downloads:
         (web / name).write_text("<html>sign in</html>\n")
-    with raises_input_error(file=prepared_root() / "downloads/probing/bigram_shift.txt", line=1):
+    with raises_input_error(
+        file=get_prepared_root() / "downloads/probing/bigram_shift.txt", line=1
+    ):
         probing_folder()
     assert not (get_prepared_root() / "probing").exists()
 
@@ -131,9 +133,9 @@ def test_snli_is_tokenised_and_pairs_without_a_label_are_left_out(web: Path) -> 
 )
 def test_a_damaged_archive_leaves_nothing(web: Path, damage: Callable[[], bytes]) -> None:
     (web / "snli_1.0.zip").write_bytes(damage())
-    with raises_input_error(file=prepared_root() / "downloads/snli/snli_1.0.zip"):
-        prepared_folder("snli")
-    assert not (prepared_root() / "SNLI").exists()
+    with raises_input_error(file=get_prepared_root() / "downloads/snli/snli_1.0.zip"):
+        prepare_folder("snli")
+    assert not (get_prepared_root() / "SNLI").exists()
 
 
 def test_another_checksum_is_refused(web: Path, monkeypatch: pytest.MonkeyPatch) -> None:
