@@ -658,7 +658,7 @@ class Network(nn.Module):
         output = self.transformer(**features, **options)
         states = output.hidden_states if every_layer else ()
         last = output.last_hidden_state
-        if self.transformer.dtype == torch.float32:  # under autocast: as it computed them
+        if self.dtype == "fp32":  # under autocast, and in float64: as it computed them
             return states, last
         return tuple(state.float() for state in states), last.float()
 
