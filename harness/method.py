@@ -467,7 +467,7 @@ class Method(ABC):
         Raises:
             NotFitted: before `fit`.
         """
-        vectors: np.ndarray | torch.Tensor = self.encoder.encode(
+        vectors: np.ndarray | torch.Tensor = self.encoding_model.encode(
             sentences,
             batch_size=batch_size,
             show_progress_bar=show_progress_bar,
@@ -479,12 +479,12 @@ class Method(ABC):
         return vectors
 
     def num_parameters(self) -> int:
-        """How many numbers the fitted encoder holds."""
-        return sum(p.numel() for p in self.encoder.parameters())
+        """Return the number of parameters of the model whose weights make the vectors."""
+        return sum(p.numel() for p in self.encoding_model.parameters())
 
     def save(self, path: str | Path, *, card: str = "") -> None:
         """Write the model in the SentenceTransformer layout (safetensors), with its configuration."""
-        self.encoder.save(path, card=card)
+        self.encoding_model.save(path, card=card)
         write_settings(
             Path(path),
             method=self.name,

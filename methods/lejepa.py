@@ -14,29 +14,12 @@ from harness.method import MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch
 from methods.objectives import Window, lejepa
-from methods.parts.projection_heads import Widths
-from methods.parts.two_views import TwoViewConfig, TwoViewMethod
+from methods.parts.two_views import JointEmbeddingConfig, TwoViewMethod
 
 
-class LeJEPAConfig(TwoViewConfig):
+class LeJEPAConfig(JointEmbeddingConfig):
     """Defaults: the paper's objective and projector; what vision leaves open is as in SimCSE."""
 
-    learning_rate: float = option(
-        3e-5,
-        "peak learning rate of AdamW",
-        gt=0,
-        sweep=(1e-5, 1e-3),
-        log=True,
-    )
-    batch_size: int = option(
-        128,
-        "sentences (or pairs) per training step",
-        ge=2,
-        sweep=[64, 128, 256, 512],
-    )
-    epochs: int = option(1, "passes over the corpus", ge=1)
-    eval_every: int = option(125, "training steps between two evaluations on the dev set", ge=1)
-    projector: Widths = option((2048, 2048, 64), "widths of the projector's layers")
     weight: float = option(
         0.05,
         "share of the distance from a normal distribution in the loss (lambda)",

@@ -29,7 +29,6 @@ from harness.method import (
     load_unfitted,
 )
 from harness.recipes import RecipeFile
-from harness.saved_method import write_settings
 from harness.sources.embedded import model_fingerprint
 from harness.sources.remote.hub import hub_reachable
 from harness.tasks.prompts import Prompts
@@ -329,7 +328,7 @@ class Pretrained(Method):
         """Return the number of parameters of the model; 0 where it has no weights here."""
         if isinstance(self.model, OutsideModel):
             return 0
-        return sum(p.numel() for p in self.encoding_model.parameters())
+        return super().num_parameters()
 
     def encode(self, sentences: str | Sequence[str], **options: Any) -> np.ndarray | torch.Tensor:
         """Encode as `Method.encode` does: vectors (n, d) in float32."""
@@ -341,19 +340,13 @@ class Pretrained(Method):
         Raises:
             InputError: it has no weights here.
         """
-        self.encoding_model.save(path, card=card)
+        super().save(path, card=card)
         if self.prompts is not None:
             from harness.encoder.layout import CONFIG
 
             file = Path(path) / CONFIG
             settings = {**read_json(file), "prompts": self.prompts.by_key}
             write_atomic(file, json.dumps(settings, indent=2) + "\n")
-        write_settings(
-            Path(path),
-            method=self.name,
-            base_model=self.base_model,
-            config=self.config,
-        )
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

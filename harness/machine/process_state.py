@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
+
+from harness.files.exits import refuse_exits
 
 
 @contextmanager
@@ -30,23 +32,15 @@ def preserve_process_state() -> Iterator[None]:
         functions.append((module, dict(vars(module))))
     states = [(get(), put) for get, put in _states(torch, np)]
     streams = (sys.stdout, sys.stderr)
-    own = os.getpid()
-    leave = os._exit
     if sys.__stdout__ and sys.__stderr__:
         copies = {number: os.dup(number) for number in (1, 2)}
     else:
         copies = {}
 
-    def refuse(code: int) -> NoReturn:
-        if os.getpid() != own:
-            leave(code)
-        raise SystemExit(f"os._exit({code})")
-
-    os._exit = refuse  # type: ignore[assignment]
     try:
-        yield
+        with refuse_exits():
+            yield
     finally:
-        os._exit = leave
         for value, put in states:
             put(value)
         for module, before in functions:

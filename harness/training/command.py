@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -37,13 +37,9 @@ from harness.method import (
     load_unfitted,
     require_corpus,
 )
-from harness.saved_method import write_settings
 from harness.sources import resolve_model
 
 if TYPE_CHECKING:
-    import numpy as np
-    import torch
-
     from harness.encoder import Encoder
     from harness.encoder.foreign import ForeignEncoder
     from harness.sources import Corpus, TrainingText
@@ -317,24 +313,6 @@ class Command(Method):
     def encoding_model(self) -> Encoder | ForeignEncoder:
         """The model that the command wrote."""
         return self.model
-
-    def num_parameters(self) -> int:
-        """Return the number of parameters of the model."""
-        return sum(p.numel() for p in self.model.parameters())
-
-    def encode(self, sentences: str | Sequence[str], **options: Any) -> np.ndarray | torch.Tensor:
-        """Encode as `Method.encode` does: vectors (n, d) in float32."""
-        return self.model.encode(sentences, **options)  # type: ignore[no-any-return]
-
-    def save(self, path: str | Path, *, card: str = "") -> None:
-        """Write the model in the SentenceTransformer layout, with the configuration."""
-        self.model.save(path, card=card)
-        write_settings(
-            Path(path),
-            method=self.name,
-            base_model=self.base_model,
-            config=self.config,
-        )
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

@@ -62,6 +62,29 @@ class TwoViewConfig(ViewConfig, TrainingConfig):
     in_parts: ClassVar[bool] = True
 
 
+class JointEmbeddingConfig(TwoViewConfig):
+    """Options of objectives from vision that regularise how projections are distributed; what vision
+    leaves open is as in SimCSE.
+    """
+
+    learning_rate: float = option(
+        3e-5,
+        "peak learning rate of AdamW",
+        gt=0,
+        sweep=(1e-5, 1e-3),
+        log=True,
+    )
+    batch_size: int = option(
+        128,
+        "sentences (or pairs) per training step",
+        ge=2,
+        sweep=[64, 128, 256, 512],
+    )
+    epochs: int = option(1, "passes over the corpus", ge=1)
+    eval_every: int = option(125, "training steps between two evaluations on the dev set", ge=1)
+    projector: Widths = option((2048, 2048, 64), "widths of the projector's layers")
+
+
 class TwoViewMethod(ViewMethod):
     """A method whose loss is a function of the projections of two views. Subclasses write `terms`.
 
