@@ -317,7 +317,7 @@ def sliced_wasserstein(z: Tensor, directions: Tensor, *, eps: float = 1e-4) -> T
         >>> round(float(sliced_wasserstein(z, torch.eye(1), eps=1e-12)), 4)
         0.3241
 
-    W = mean over directions u and ranks i of (x_(i) - q_i)^2, x = ((z - mean) / (sd + eps)) u/|u|
+    W = mean over directions u and ranks i of (x_(i) - q_i)^2, x = ((z - mean) / (sd + eps)) u / norm(u)
     sorted, q_i the i/(n + 1) quantile of a standard normal distribution; sd, with n in its
     denominator, has no gradient.
 

@@ -185,9 +185,8 @@ def compare(
 
     Args:
         experiment: a TOML file, a preset's name, the keys of such a file, an `Experiment`, a method
-            as a class or
-            instance, or a list of rows: methods (names, classes or instances), models (objects with
-                `encode` or functions of texts) or tables as under [[methods]].
+            as a class or instance, or a list of rows: methods (names, classes or instances), models
+            (objects with `encode` or functions of texts) or tables as under [[methods]].
         workdir: the work directory. The same call resumes where it stopped.
         name, seeds, suites, base_models, dev, max_steps, preset, device, precision: override the
             keys of the same names; `base_model` is the one of `base_models`. `seeds` is their
