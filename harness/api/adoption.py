@@ -78,22 +78,23 @@ def describe_budget(experiment: Experiment, records: list[Record]) -> str:
     seconds = sum(record.seconds for record in records)
     line = f"\nEach trained row had {steps.pop():,} training steps"
     line += f"; all {len(records)} runs took {describe_duration(seconds)}"
-    if experiment.budget.sentences is None:
+    sentences = experiment.budget.sentences
+    longest = max((record.corpus or {}).get("count") or 0 for record in trained)
+    if sentences is None or longest <= sentences:  # all of the text was read
         return f"{line}."
-    return f"{line}. For more: --set budget.sentences={10 * experiment.budget.sentences}"
+    return f"{line}. For more: --set budget.sentences={10 * sentences}"
 
 
 def describe_training(record: Record) -> str:
     """Return steps, passes over the text and time of a run."""
     steps = record.training.get("steps")
     seconds = record.cost.get("train_seconds", 0.0)
-    if steps:
-        length = f"{steps:,} training steps"
-    else:
-        length = "no training steps"
+    if not steps:
+        return f"fitted without training steps in {describe_duration(seconds)}"
+    length = f"{steps:,} training steps"
     seen = record.cost.get("corpus_sentences_seen", 0.0)
     count = (record.corpus or {}).get("count")
-    if steps and count and seen:
+    if count and seen:
         passes = seen / count
         length += f" ({passes:.1f} passes over {count:,} texts)"
     return f"{length}, {describe_duration(seconds)}"
