@@ -61,8 +61,9 @@ def evaluate(
             of mteb (mteb:NAME); a fitted `Method`, or the class of one that learns nothing; a
             `SentenceTransformer`, another object with `encode`, or a function from n texts to
             vectors (n, d).
-        suites: names of suites or tasks, files (.csv, .tsv, .jsonl, .parquet, a BEIR folder) or
-            frames (pandas, polars, Arrow, `datasets`), or one of them.
+        suites: names of suites or tasks, files (.csv, .tsv, .jsonl, .parquet, a BEIR folder),
+            tables as {"task": "pairs.csv", "columns": {"score": "gold"}} or frames (pandas, polars,
+            Arrow, `datasets`), or one of them.
         source: which copy of the STS sets, "senteval" or "mteb".
         pooling: for a plain transformer; what the model says, else mean, when left out.
         max_length: tokens of a sentence; as many as the model takes, when left out.

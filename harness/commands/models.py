@@ -73,9 +73,10 @@ def register(commands: options.Commands) -> None:
     score.add_argument(
         "--suite",
         action="append",
-        type=options.one_name,
-        metavar="NAME",
-        help="a suite or task; may be repeated (default: sts; see: harness list suites)",
+        type=options.one_suite,
+        metavar="NAME|FILE",
+        help="a suite, a task or a file, or '{ task = \"FILE\", columns = { ... } }'; may be repeated "
+        "(default: sts; see: harness list suites)",
     )
     score.add_argument(
         "--source",

@@ -128,6 +128,29 @@ def one_name(text: str) -> str:
     return text
 
 
+def name_or_table(text: str) -> str | dict[str, Any]:
+    """Parse a name, or settings of a file as an experiment has them.
+
+    >>> name_or_table('{ task = "pairs.csv", share = 0.3 }')
+    {'task': 'pairs.csv', 'share': 0.3}
+    """
+    if not text.lstrip().startswith("{"):
+        return text
+    _, value = setting(f"table={text}")
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError(
+            f'expected a name, or a table as {{ task = "pairs.csv" }}, not {text}'
+        )
+    return value
+
+
+def one_suite(text: str) -> str | dict[str, Any]:
+    """Parse a suite, a task or a file, or a table of a file's settings."""
+    if text.lstrip().startswith("{"):
+        return name_or_table(text)
+    return one_name(text)
+
+
 def parse_seeds(text: str) -> int | list[int]:
     """Parse a number of seeds, or a list.
 
@@ -187,17 +210,23 @@ CONDITIONS = _option(
     help="hub id, folder or embedded:NAME, in place of the file's; may be repeated",
 )
 CONDITIONS.add_argument(
-    "--corpus", metavar="URI|FILE", help="the training text, in place of the file's"
+    "--corpus",
+    type=name_or_table,
+    metavar="URI|FILE",
+    help="the training text, in place of the file's; or '{ uri = \"FILE\", columns = { text = "
+    '"NAME" } }\'',
 )
 CONDITIONS.add_argument(
     "--suite",
     action="append",
-    type=one_name,
+    type=one_suite,
     metavar="NAME|FILE",
-    help="a suite, a task or a file to evaluate on, in place of the file's; may be repeated",
+    help="a suite, a task or a file to evaluate on, in place of the file's; or '{ task = \"FILE\", "
+    "columns = { ... } }'; may be repeated",
 )
 CONDITIONS.add_argument(
     "--dev",
+    type=name_or_table,
     metavar="TASK|FILE",
     help="what selects checkpoints, in place of the file's; of a file that --suite names too, half",
 )

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Any
 
 from harness import registry
@@ -144,8 +145,9 @@ def resolve_tasks(names: Sequence[str | TaskFile | Any], *, source: str = "sente
     """Tasks for suite and task names, each once, in the order given. Reads no data but that of
     files.
 
-    A name that is no suite or task may be a file or folder (`harness.tasks.own.data`); a frame
-    of pandas, polars, Arrow or `datasets` is read as such a file is.
+    A name that is no suite or task may be a file or folder (`harness.tasks.own.data`), a path or a
+    table of settings as `{"task": "pairs.csv", "share": 0.5}` is one, and a frame of pandas,
+    polars, Arrow or `datasets` is read as such a file is.
 
     `source` says where STS12 to SICK-R come from ("senteval" or "mteb"); the embedded tasks have
     only their own. Any text task of mteb is known too, as "mteb:NAME", "mteb:NAME/SUBSET", or by a
@@ -192,6 +194,10 @@ def own_file(entry: str | TaskFile | Any) -> TaskFile | None:
     """Return an entry of `suites` that is a file or folder of the user's; None for any other."""
     if isinstance(entry, TaskFile):
         return entry
+    if isinstance(entry, Mapping) and "task" in entry:
+        return TaskFile.parse(entry, "suites")
+    if isinstance(entry, Path):
+        return TaskFile(task=str(entry))
     if not isinstance(entry, str) or is_suite(entry) or entry in offers():
         return None
     if names_file(entry):

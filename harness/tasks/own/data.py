@@ -316,15 +316,23 @@ def _kind_error(table: pd.DataFrame, where: str) -> InputError:
     return InputError(
         f"its columns ({has}) are those of no kind of task; expected {kinds}",
         file=where,
-        remedy=f'name them with columns = {{ {first} = "{table.columns[0]}", ... }}',
+        remedy=_name_columns(where, first, table.columns[0]),
     )
+
+
+def _name_columns(where: str, role: str, name: str) -> str:
+    """Return what to do about a column with another name."""
+    if not names_file(where):
+        return "rename the columns of the frame"
+    columns = f'{{ {role} = "{name}", ... }}'
+    return f'write {{ task = "{where}", columns = {columns} }} in place of the name of the file'
 
 
 def _check_columns(table: pd.DataFrame, kind: Kind, where: str) -> None:
     missing = [name for name in COLUMNS[kind] if name not in table.columns]
     if missing:
         has = ", ".join(table.columns)
-        remedy = f'name it with columns = {{ {missing[0]} = "..." }}'
+        remedy = _name_columns(where, missing[0], "...")
         message = f'{kind} needs a column "{missing[0]}"; its columns are {has}'
         raise InputError(message, file=where, remedy=remedy)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import InputError
@@ -61,7 +62,10 @@ def to_pandas(frame: Any) -> pd.DataFrame:
     if isinstance(converted, pd.DataFrame):
         return converted
     message = f"expected a suite, a task, a file or a frame, not {type(frame).__name__}"
-    raise InputError(message, key="suites")
+    remedy = None
+    if isinstance(frame, Mapping):
+        remedy = 'give one part of several, as data["test"], or a table that has the key "task"'
+    raise InputError(message, key="suites", remedy=remedy)
 
 
 def _classes() -> dict[str, Any]:

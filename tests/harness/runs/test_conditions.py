@@ -13,6 +13,7 @@ from harness.api.keywords import as_overrides
 from harness.cli import build_parser
 from harness.commands import options
 from harness.runs.experiment import read_experiment
+from harness.tasks.catalogue import resolve_tasks
 from studies.definition.study import read_study
 from tests.support import own_files
 from tests.support.errors import raises_input_error
@@ -68,6 +69,29 @@ def test_options_replace_the_keys_of_a_file(tmp_path: Path) -> None:
     arguments = parse("study", "run", "x", *words[:-2])
     study = read_study(STUDY, options.conditions_of(arguments, study=True))
     assert (study.base_model, study.suites, study.seeds) == ("embedded:mini-bert", [pairs], [1, 2])
+
+
+def test_a_file_with_names_of_columns_is_an_option_as_it_is_in_a_file(tmp_path: Path) -> None:
+    file = own_files.write_table(
+        tmp_path / "mine.csv", ("left", "right", "gold"), own_files.embedded_pairs()[:40]
+    )
+    names = '{ sentence1 = "left", sentence2 = "right", score = "gold" }'
+    table = f'{{ task = "{file}", columns = {names} }}'
+    words = ["--suite", table, "--suite", "Embedded-STS-natural", "--dev", table]
+    words += ["--corpus", f'{{ uri = "{file}", columns = {{ text = "left" }} }}']
+    found = read_experiment(ROWS, options.conditions_of(parse("compare", "x", *words)))
+    assert found.corpus.columns == {"text": "left"}
+    tasks = resolve_tasks(found.suites_by_block()[""])
+    assert [task.name for task in tasks] == ["mine.csv", "Embedded-STS-natural"]
+    assert tasks[0].own.counts.keys() == {"dev", "test"}  # type: ignore[attr-defined]
+    (score, *_) = resolve_tasks(parse("evaluate", "m", "--suite", table).suite)
+    assert score.own.counts == {"test": 40}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("text", ["{ task = mine.csv }", "{", "{}, {}", "{ task"])
+def test_a_table_that_is_none_is_no_option(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError):
+        options.name_or_table(text)
 
 
 @pytest.mark.parametrize(("text", "seeds"), [("3", 3), ("[4, 5]", [4, 5]), ("4,5", [4, 5])])

@@ -57,6 +57,32 @@ def test_a_better_model_is_saved_and_opens_in_sentence_transformers(tmp_path: Pa
     assert by_metric["spearman"] == pytest.approx(record.score("pairs.csv"), abs=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("sentences", "further"),
+    [(32, ["budget.sentences=320"]), (64, []), (96, [])],
+)
+def test_more_text_is_offered_only_where_rows_did_not_read_all_of_it(
+    tmp_path: Path, sentences: int, further: list[str]
+) -> None:
+    """The text has 64 sentences."""
+    file = own_files.pairs_file(tmp_path / "pairs.csv", 40)
+    text = {"uri": "embedded:sentences", "limit": 64}
+    rows = [MEAN, {"method": "simcse", "config": {"batch_size": 32, "pooling": "cls"}}]
+    found = adapt(
+        tmp_path / "work",
+        file,
+        methods=rows,
+        corpus=text,
+        seeds=[1],
+        budget={"sentences": sentences},
+    )
+    assert found.decision
+    *_, line = found.decision.splitlines()
+    assert f" {sentences // 32} training steps" in line
+    offered = line.partition("--set ")[2]
+    assert offered.split() == further
+
+
 def test_the_experiment_as_resolved_runs_again_with_the_same_runs(tmp_path: Path) -> None:
     file = own_files.pairs_file(tmp_path / "pairs.csv", 100)
     first = adapt(tmp_path / "work", file)

@@ -19,6 +19,7 @@ from harness.tasks.mteb.benchmarks import RETRIEVAL_GROUPS
 from harness.tasks.own.data import TaskFile
 from harness.tasks.senteval.transfer import transfer_task
 from tests.support import own_files, senteval_data
+from tests.support.errors import raises_input_error
 
 MODEL = "embedded:mini-bert"
 
@@ -168,10 +169,17 @@ def test_a_beir_folder_has_the_score_of_mtebs_task_on_the_same_data(tmp_path: Pa
 def test_other_names_of_columns_are_given_by_the_user(tmp_path: Path) -> None:
     rows = own_files.embedded_pairs()[:40]
     file = own_files.write_table(tmp_path / "q.csv", ("query", "Sentence2", "grade"), rows)
-    entry = TaskFile(task=str(file), columns={"sentence1": "query", "score": "grade"})
+    columns = {"sentence1": "query", "score": "grade"}
     usual = own_files.pairs_file(tmp_path / "p.csv", 40)
-    tasks = resolve_tasks([entry, str(usual)])
-    assert tasks[0].sha256 == tasks[1].sha256
+    entries = [TaskFile(task=str(file), columns=columns), usual, str(usual)]
+    entries.append({"task": str(file), "columns": columns, "name": "of a table"})
+    tasks = resolve_tasks(entries)
+    assert len({task.sha256 for task in tasks}) == 1
+    assert tasks[-1].name == "of a table"
+    with raises_input_error(file="suites", key="colums"):
+        resolve_tasks([{"task": str(file), "colums": columns}])
+    with raises_input_error(key="suites"):
+        resolve_tasks([{"train": rows, "test": rows}])
 
 
 def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
