@@ -18,10 +18,15 @@ from harness.machine.environment import pick_device
 from harness.machine.progress import Reporter
 from harness.method import DEFAULT_BASE_MODEL, FitContext, Method, locating
 from harness.results.spec import method_version
-from harness.runs.experiment import EMBEDDED_DEV, DevSettings
+from harness.runs.experiment import EMBEDDED_DEV, CorpusSettings, DevSettings
 from harness.saved_method import METHOD_FILE
 from harness.seeds import preserve_random_state
-from harness.sources import TrainingText, corpus_of
+from harness.sources import Corpus, TrainingText, corpus_of
+from harness.sources.corpus.corpus import Kind
+from harness.tasks.own.data import TaskFile, read_own
+from harness.tasks.own.open_file import to_pandas
+from harness.tasks.own.similarity import read_scored_pairs
+from harness.tasks.sts import DevSet
 
 M = TypeVar("M", bound=Method)
 
@@ -35,10 +40,10 @@ def train(
     preset: str | None = None,
     family: str | None = None,
     base_model: str = DEFAULT_BASE_MODEL,
-    corpus: TrainingText = "embedded:sentences",
+    corpus: TrainingText | Mapping[str, Any] = "embedded:sentences",
     limit: int | None = None,
     columns: Mapping[str, str] | None = None,
-    dev: str | DevSettings | None = EMBEDDED_DEV,
+    dev: Any = EMBEDDED_DEV,
     seed: int = 1,
     device: str = "auto",
     precision: str = "fp32",
@@ -62,9 +67,10 @@ def train(
         family: whose values of the preset; those of the base model's own family when left out.
         corpus, limit: a text URI, a path, a list of texts or pairs, a data frame, a
             `datasets.Dataset` or a `Corpus`, and how many items of it at most (of a corpus that is
-            one already: all).
+            one already: all); or a table of `[corpus]` as {"uri": "text.csv", "limit": 1000}.
         columns: role -> name of the column, of a file or frame: {"text": "body"}.
-        dev: the task whose dev split selects the checkpoint; None: the last weights are used.
+        dev: what selects the checkpoint: a task with a dev split, a file or frame of scored pairs,
+            or a table of `[dev]`; None: the last weights are used.
         seed: the only source of randomness.
         progress: as in `compare`.
 
@@ -92,7 +98,6 @@ def train(
         check_options(train, options, [kind.name])
         values = {**(config or {}), **options}
         settled = kind.configure(values, preset=preset, family=family, base_model=base_model)
-    dev = DevSettings(task=dev) if isinstance(dev, str) else dev
     target = Path(out) if out is not None else None
     if target is not None and (target / METHOD_FILE).exists():
         raise InputError(
@@ -106,10 +111,10 @@ def train(
     text = fitted.text
     items = None
     if text != "none":
-        items = corpus_of(corpus, text, limit=limit, columns=columns)
+        items = _load_text(corpus, text, limit, columns)
     dev_set = None
     if dev is not None and hasattr(settled, "learning_rate"):
-        dev_set = dev.load()
+        dev_set = _load_dev(dev)
     folder = None
     if target is not None:
         folder = target.with_name(target.name + ".training")
@@ -142,6 +147,38 @@ def train(
             fitted.save(target, card=card)
         shown.finish_run(_describe_end(fitted, target))
     return fitted
+
+
+def _load_text(
+    given: TrainingText | Mapping[str, Any],
+    kind: Kind,
+    limit: int | None,
+    columns: Mapping[str, str] | None,
+) -> Corpus:
+    """Return the training text; see `train`."""
+    if isinstance(given, Mapping) and "uri" in given:
+        settings = CorpusSettings.parse({"kind": kind, **given}, "corpus")
+        given, kind = settings.uri, settings.kind
+        limit = limit or settings.limit
+        columns = columns or settings.columns
+    return corpus_of(given, kind, limit=limit, columns=columns)
+
+
+def _load_dev(given: Any) -> DevSet:
+    """Return the set that selects the checkpoint; see `train`."""
+    if isinstance(given, DevSettings):
+        return given.load()
+    if isinstance(given, str | Path):
+        return DevSettings(task=str(given)).load()
+    if isinstance(given, Mapping):
+        return DevSettings.parse(given, "dev").load()
+    try:
+        frame = to_pandas(given)
+    except InputError as error:
+        error.key = "dev"
+        raise
+    own = read_own(frame, TaskFile(task="frame", name="frame", kind="similarity"))
+    return DevSet(read_scored_pairs(own, "dev"))
 
 
 def _check_room(target: Path) -> None:

@@ -149,9 +149,10 @@ def register(commands: options.Commands) -> None:
     fit.add_argument("--out", required=True, metavar="FOLDER", help="folder of the saved model")
     fit.add_argument(
         "--corpus",
+        type=options.name_or_table,
         default="embedded:sentences",
-        metavar="URI",
-        help="the text (default: %(default)s)",
+        metavar="URI|FILE",
+        help='the text (default: %(default)s); or \'{ uri = "FILE", columns = { text = "NAME" } }\'',
     )
     fit.add_argument("--limit", type=int, metavar="N", help="use the first N items of the text")
     fit.add_argument("--device", default="auto", help=_DEVICE)
@@ -164,9 +165,11 @@ def register(commands: options.Commands) -> None:
     )
     fit.add_argument(
         "--dev",
+        type=options.name_or_table,
         default="Embedded-STS-natural",
-        metavar="TASK",
-        help="task whose dev split selects the checkpoint, or none (default: %(default)s)",
+        metavar="TASK|FILE",
+        help="task whose dev split selects the checkpoint, a file of scored pairs, or none "
+        "(default: %(default)s)",
     )
     fit.add_argument(
         "--precision",

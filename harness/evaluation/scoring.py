@@ -261,8 +261,9 @@ def evaluate(
             return name_code(_check_result(found), task_code(task))
         vectors: Vectors = table
         how = pooling
-        if prompts is not None:
-            vectors = PromptedVectors(table, prompts, before.get(task_key(task), ""))
+        prompt = before.get(task_key(task), "")
+        if prompts is not None and (prompt or of_mteb(task)):  # else its texts stand alone
+            vectors = PromptedVectors(table, prompts, prompt)
             how = f"{pooling}, {prompts.label}"
         found = task.evaluate(vectors, pooling=how)
         return name_code(_check_result(found), task_code(task))

@@ -144,10 +144,12 @@ def load_sts(task: str, *, source: Source, split: str = "test") -> PairSet:
         )
     readers = _READERS[source]
     if task not in readers:
+        known = list(dict.fromkeys([*readers, *_READERS["embedded"]]))
         raise InputError(
-            f'unknown task "{task}" of source {source}{nearest(task, list(readers))}; known: '
-            + ", ".join(readers),
+            f'unknown task "{task}" of source {source}{nearest(task, known)}; known: '
+            + ", ".join(known),
             key="task",
+            remedy='a file of scored pairs is named with its suffix, as "pairs.csv"',
         )
     splits, preparation, read = readers[task]
     if split not in splits:

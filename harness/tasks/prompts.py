@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.files.printable import join_some
 from harness.tasks.base import Array, Task, Vectors, task_key
 from harness.tasks.vectors import EmbeddingTable, Origin
 
@@ -33,10 +34,12 @@ class Prompts:
     """Attributes:
     by_key: key -> text, as above.
     used: the keys that a task has used.
+    tried: the keys that tasks have looked for, in that order.
     """
 
     by_key: Mapping[str, str]
     used: set[str] = field(default_factory=set, compare=False, repr=False)
+    tried: dict[str, None] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def label(self) -> str:
@@ -50,6 +53,7 @@ class Prompts:
             names = [f"{name}-{side}", name, f"{kind}-{side}", kind, side]
         else:
             names = [name, kind]
+        self.tried.update(dict.fromkeys((*names, "default")))
         for key in (*names, "default"):
             if key in self.by_key:
                 self.used.add(key)
@@ -77,10 +81,11 @@ class Prompts:
     @property
     def unfit(self) -> str:
         """What a reader should know where no task has used any of them."""
-        named = ", ".join(f'"{key}"' for key in self.by_key)
         if self.used:
             return ""
-        return f"prompts: no task here has a key of them ({named}): its texts stood without"
+        given = ", ".join(f'"{key}"' for key in self.by_key)
+        wanted = join_some([f'"{key}"' for key in self.tried], 6)
+        return f"no prompt was used: no task here looks for {given}, but for {wanted}"
 
 
 def of_mteb(task: Task) -> bool:

@@ -16,6 +16,7 @@ from harness.method import Method, MethodCard
 from harness.runs.experiment import read_experiment
 from harness.sources import load_corpus
 from harness.sources.corpus.corpus import corpus_in_memory
+from tests.support.errors import raises_input_error
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("few_pairs")]
 
@@ -193,6 +194,35 @@ def test_frames_are_suites_and_dev_sets_of_comparisons(tmp_path: Path) -> None:
     assert keys.dev is not None
     assert keys.dev.file is not None
     assert keys.dev.file.path.is_file()
+
+
+def test_one_method_is_trained_on_the_same_forms(tmp_path: Path) -> None:
+    """Text and dev set as file, table and frame: the same training, and the same dev score."""
+    pairs = pd.DataFrame({"sentence1": TEXTS, "sentence2": TEXTS[::-1], "score": range(6)})
+    pairs.to_csv(tmp_path / "pairs.csv", index=False)
+    table = pd.DataFrame({"body": TEXTS})
+    table.to_csv(tmp_path / "text.csv", index=False)
+    names = {"text": "body"}
+    settings = {"uri": str(tmp_path / "text.csv"), "columns": names}
+    calls: list[dict[str, Any]] = [
+        {"corpus": table, "columns": names, "dev": pairs},
+        {"corpus": settings, "dev": tmp_path / "pairs.csv"},
+        {
+            "corpus": tmp_path / "text.csv",
+            "columns": names,
+            "dev": {"task": f"{tmp_path}/pairs.csv"},
+        },
+    ]
+    found = []
+    for call in calls:
+        method = harness.train("simcse", max_steps=1, batch_size=2, **call)
+        dev = method.fit_report.training["best_dev"]
+        found.append((dev, method.encode(TEXTS).tobytes()))
+    assert len(set(found)) == 1
+    with raises_input_error(key="dev"):
+        harness.train("simcse", max_steps=1, dev=3)
+    with raises_input_error(file="training text"):
+        harness.train("simcse", max_steps=1, corpus={"text": TEXTS})
 
 
 def test_nothing_stays_of_a_call_that_does_not_begin(tmp_path: Path) -> None:

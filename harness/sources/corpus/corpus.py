@@ -311,10 +311,14 @@ def _list_items(given: Any, kind: Kind, columns: Mapping[str, str] | None) -> Se
     is_number = getattr(given, "ndim", 1) == 0
     no_list = is_number or isinstance(given, Mapping | bytes)
     if no_list or not isinstance(given, Iterable):
+        remedy = None
+        if isinstance(given, Mapping):
+            remedy = 'give columns as pandas.DataFrame(...), or a file as {"uri": "text.csv"}'
         raise InputError(
             f"training text: expected a list of {_EXPECTED[kind]}, a data frame or data set, a path or a Corpus, "
             f"not {type(given).__name__}",
             file="training text",
+            remedy=remedy,
         )
     items = list(given)
     if items and all(map(_names_a_file, items)):

@@ -134,9 +134,8 @@ def _check_row(
                 f'no column "{column}"; its columns are: {", ".join(row) or "none"}',
                 file=where,
                 key=column,
-                remedy=(
-                    "name the right one with `columns`, or columns=ROLE:COLUMN in an hf:// address"
-                ),
+                remedy=f'name the right one, as {{ uri = "...", columns = {{ {column} = "..." }} }}'
+                f" (of an hf:// address: ?columns={column}:NAME)",
             )
         if value is not None and not isinstance(value, str):
             raise InputError(

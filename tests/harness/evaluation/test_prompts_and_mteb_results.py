@@ -208,9 +208,15 @@ def test_a_saved_row_keeps_its_prompts(prompted: Path, tmp_path: Path) -> None:
     assert own_prompts(str(tmp_path / "model")) == {"STS": "a: "}
 
 
-def test_keys_that_fit_no_task_are_told() -> None:
+def test_keys_that_fit_no_task_are_named_and_change_no_id() -> None:
     scored = evaluate(MODEL, "Embedded-STS-natural", cached=False, prompts={"sts": "query: "})
-    assert any('no task here has a key of them ("sts")' in note for note in scored.result.notes)
+    (note,) = [note for note in scored.result.notes if "prompt" in note]
+    for key in ('"sts"', '"Embedded-STS-natural"', '"STS"', '"default"'):  # given, and looked for
+        assert key in note
+    plain = evaluate(MODEL, "Embedded-STS-natural", cached=False)
+    assert [one.protocol for one in scored.result.scores] == [
+        one.protocol for one in plain.result.scores
+    ]
     in_hand = evaluate(
         Encoder.load(MODEL).encode, "Embedded-STS-natural", prompts={"STS": "query: "}
     )
