@@ -128,7 +128,8 @@ def choose_prompts(model: OutsideModel, asked: Mapping[str, str] | str | None) -
 
 class FileVectors(OutsideModel):
     """Vectors of texts from a file: the columns (or arrays) `text` and `vector`; `sha256` in place of
-    `text` has hashes of texts in UTF-8, as 64 hexadecimal digits.
+    `text` has hashes of texts in UTF-8, as 64 hexadecimal digits. Tables of texts are read without
+    blanks around them: here a text may have them, for a hash they are left out.
 
     Raises:
         InputError: it has no such columns, or vectors of different lengths.
@@ -160,6 +161,9 @@ class FileVectors(OutsideModel):
         self.vectors = vectors
         self.rows = {name: row for row, name in enumerate(names)}
         self._refuse_two_vectors(names)
+        if not self.hashed:  # tables of a user's are read without the blanks around texts
+            for name, row in list(self.rows.items()):
+                self.rows.setdefault(name.strip(), row)
 
     def _refuse_two_vectors(self, names: list[str]) -> None:
         if len(self.rows) == len(names):

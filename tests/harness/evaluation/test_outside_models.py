@@ -91,6 +91,15 @@ def test_two_vectors_of_one_text_are_refused(tmp_path: Path) -> None:
     assert FileVectors(file).encode("a").tolist() == [1.0, 1.0]
 
 
+def test_blanks_around_texts_are_no_other_texts(tmp_path: Path) -> None:
+    """A program that reads a table as it is and writes vectors of it, as pandas does."""
+    file = tmp_path / "blanks.npz"
+    np.savez(file, text=np.array(["a ", " b\n", "c", "c "]), vector=np.eye(4))
+    model = FileVectors(file)
+    found = model.encode(["a", "a ", "b", "c", "c "]).argmax(axis=1)
+    assert found.tolist() == [0, 0, 1, 2, 3]
+
+
 def test_complex_vectors_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "complex.npz"
     np.savez(file, text=np.array(["a", "b"]), vector=np.eye(2, dtype=complex))
