@@ -93,7 +93,7 @@ def short_measurements() -> Iterator[None]:
     work directories.
     """
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"_SENTENCES": 16, "_PASSES": 2, "_SHORTEST": 0.0}.items():
+        for name, value in {"SENTENCES": 16, "PASSES": 2, "_SHORTEST": 0.0}.items():
             patch.setattr(f"harness.evaluation.inference_cost.{name}", value)
         yield
 

@@ -35,12 +35,14 @@ from harness.results.comparison import Tuning
 from harness.results.store import checked_workdir, read_comparison_file
 from harness.runs.against import find_other_rows
 from harness.runs.code_changes import describe_code_changes
+from harness.runs.costs import CostEstimate
 from harness.runs.differences import summarise_differences
 from harness.runs.experiment import EMBEDDED_DEV, Experiment, ExperimentSource, read_experiment
 from harness.runs.frozen_plan import describe_changes
 from harness.runs.grid import Grid
 from harness.runs.own_data import remarks_on_files
 from harness.runs.padding import describe_padding
+from harness.runs.placement import place_runs
 from harness.runs.plan import Job, Plan, forget_loaded, load_text, make_plan
 from harness.runs.progress import Progress
 from harness.runs.runner import Runner
@@ -373,11 +375,16 @@ def _run(planned: Planned, folder: Path, reporter: Reporter, tracker: Tracker | 
         plan = more_seeds.begin(plan)
     sources = sources_of(planned.choices.against)
     others = find_other_rows(plan, sources, folder) if sources else None
+    if planned.choices.rehearse:
+        reporter.say(CostEstimate(plan, folder).describe())
     for line in [*notices(plan), *describe_code_changes(plan, folder)]:
         reporter.say(line)
     if changes := describe_changes(folder, plan, planned.choices.until):
         reporter.say(changes)
-    executor = open_executor(e.executor, folder)
+    placement = place_runs(plan, folder)
+    if placement.line:
+        reporter.say(placement.line)
+    executor = open_executor(placement.executor, folder)
     progress = Progress(folder, e.name, "comparison", e.title, executor, reporter, page)
     grid = Grid(
         plan,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.commands.terminal import print_table
-from harness.files.printable import join_some, tell
+from harness.files.printable import join_some, tell, tell_lines
 
 if TYPE_CHECKING:
     from harness.runs.costs import CostEstimate, RowCost
@@ -25,7 +26,7 @@ def show_runs(plan: Plan, workdir: Path, *, measure: bool) -> None:
     Args:
         measure: time two training steps and an encoding of each row for which nothing is known.
     """
-    from harness.runs.costs import IMPOSSIBLE, TO_TRAIN, CostEstimate
+    from harness.runs.costs import IMPOSSIBLE, TO_SCORE, TO_TRAIN, CostEstimate
 
     estimate = CostEstimate(plan, workdir, measure=measure)
     lines = []
@@ -44,15 +45,14 @@ def show_runs(plan: Plan, workdir: Path, *, measure: bool) -> None:
     if set(states) == {IMPOSSIBLE}:
         tell(f"{_list_states(states)}: nothing can be run here")
         return
-    tell(f"{_list_states(states)}; {_describe_time(estimate, plan)}")
-    if states[TO_TRAIN]:
-        weights = _describe_weights(estimate, plan)
-        if weights:
-            tell(weights)
-        if measure and plan.experiment.precision == "fp32":
-            from harness.encoder.precision import describe_bf16
+    tell(f"{_list_states(states)}; {estimate.describe()}")
+    show_script(plan, workdir, states[TO_TRAIN] + states[TO_SCORE])
+    if disk := _describe_disk(estimate):
+        tell(disk)
+    if states[TO_TRAIN] and measure and plan.experiment.precision == "fp32":
+        from harness.encoder.precision import describe_bf16
 
-            tell(f'precision is fp32; {describe_bf16(plan.device)} here (precision = "bf16")')
+        tell(f'precision is fp32; {describe_bf16(plan.device)} here (precision = "bf16")')
 
 
 def _show_missing(estimate: CostEstimate) -> None:
@@ -76,16 +76,18 @@ def _describe_row(label: str, base: str, cost: RowCost) -> tuple[str, ...]:
         str(len(cost.jobs)),
         f"{steps:,}" if steps else "–",
         _list_states(cost.states),
-        _duration(cost.seconds) if cost.due else "",
-        _duration(cost.total) if cost.due else "",
+        _duration(cost.seconds, cost.rough) if cost.due else "",
+        _duration(cost.total, cost.rough) if cost.due else "",
     )
 
 
-def _duration(seconds: float | None) -> str:
+def _duration(seconds: float | None, rough: bool) -> str:
     from harness.machine.progress import describe_duration
 
     if seconds is None:
         return "unknown"
+    if rough:
+        return f"~ {describe_duration(seconds)}"
     return describe_duration(seconds)
 
 
@@ -94,39 +96,43 @@ def _list_states(states: Mapping[str, int]) -> str:
     return ", ".join(parts)
 
 
-def _describe_time(estimate: CostEstimate, plan: Plan) -> str:
-    """Say how long all runs take, and on how many GPUs; no total while a part is unknown."""
-    from harness.machine.environment import device_name
-    from harness.machine.progress import describe_duration
-
-    device = device_name(plan.device)
-    total = estimate.seconds()
-    if total is None:
-        unknown = estimate.unknown()
-        return (
-            f"the time on {device} is unknown for {len(unknown)} of {len(estimate.rows)} rows: "
-            f"{join_some(unknown)} (--measure times two training steps and an encoding of each)"
-        )
-    if not total:
-        return "nothing is left to run"
-    at_a_time = estimate.at_a_time()
-    text = f"about {describe_duration(total / at_a_time)} on {device}"
-    if at_a_time > 1:
-        text += f", {at_a_time} runs at a time"
-    gpus = plan.experiment.executor.gpus_per_run
-    if plan.device.startswith("cuda") or gpus:
-        gpu_hours = total / 3600 * (gpus or 1)
-        text += f" ({gpu_hours:.1f} GPU-hours)"
-    return text
-
-
-def _describe_weights(estimate: CostEstimate, plan: Plan) -> str:
-    """Say what the weights of the runs take on the disk."""
-    size = estimate.weights()
-    if not size:
+def _describe_disk(estimate: CostEstimate) -> str:
+    """Say what the runs take on the disk; empty where that is next to nothing."""
+    parts = []
+    for what, size in estimate.disk().items():
+        if size > _GIB / 200:
+            parts.append(f"{what} {size / _GIB:.2f} GiB")
+    if not parts:
         return ""
-    keep = 'keep = ["vectors"]'
-    return f"their weights take about {size / _GIB:.2f} GiB of the disk ({keep} keeps none)"
+    return f"on the disk: about {', '.join(parts)} (keep = [] keeps neither weights nor vectors)"
+
+
+def show_script(plan: Plan, workdir: Path, due: int) -> None:
+    """Print the script that SLURM would get for the runs that are due, and have `sbatch` check it.
+
+    Raises:
+        InputError: an option is wrong, or sbatch refuses the script.
+    """
+    from harness.executors.executor import open_executor
+    from harness.executors.slurm import Slurm
+
+    settings = plan.experiment.executor
+    if settings.name != Slurm.name or not due:
+        return
+    if find_spec("submitit") is None:
+        tell('no script: executor "slurm" needs submitit: pip install "sentence-harness[slurm]"')
+        return
+    executor = open_executor(settings, workdir)
+    if not isinstance(executor, Slurm):  # of another package
+        return
+    script = executor.make_script(due)
+    tell("the script that sbatch gets:")
+    tell_lines(script)
+    said = executor.check_script(script)
+    if said:
+        tell(f"sbatch --test-only: {said}")
+    else:
+        tell("not checked: there is no sbatch here")
 
 
 def show_differences(plan: Plan) -> None:

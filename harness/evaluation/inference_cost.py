@@ -14,10 +14,10 @@ from harness.results.measurements import PROCESSOR, WALL, InferenceCost, measure
 
 log = logging.getLogger(__name__)
 
-_SENTENCES = 64  # of a pass of inference
-_PASSES = 7  # over these sentences
+SENTENCES = 64  # of a pass of inference
+PASSES = 7  # over these sentences
 _SHORTEST = 0.05  # seconds of a pass: a clock's steps and a collection of garbage are small compared with it
-_LONGEST = 20.0  # seconds of all passes: of a large network there are fewer
+LONGEST = 20.0  # seconds of all passes: of a large network there are fewer
 
 
 def measure_inference(method: Method, workdir: Path, device: str) -> str:
@@ -41,7 +41,7 @@ def measure_inference(method: Method, workdir: Path, device: str) -> str:
             threads=1,
             precision=method.dtype,
             clock=clock,
-            sentences=_SENTENCES,
+            sentences=SENTENCES,
             seconds=[],
         )
         measure_once(workdir, "inference", conditions.key, measure)
@@ -58,7 +58,7 @@ def _time_passes(method: Method, device: str) -> list[float]:
     from harness.sources import embedded_rows
 
     rows = embedded_rows("sentences", ("a",))
-    texts = [row["text"] for row in rows[:_SENTENCES]]
+    texts = [row["text"] for row in rows[:SENTENCES]]
     if device.startswith("cuda"):
         clock = time.perf_counter
     else:
@@ -75,7 +75,7 @@ def _time_passes(method: Method, device: str) -> list[float]:
     try:
         first = max(seconds(1), 1e-6)  # warms up
         repeats = max(1, math.ceil(_SHORTEST / first))
-        passes = max(1, min(_PASSES, int(_LONGEST / first)))
+        passes = max(1, min(PASSES, int(LONGEST / first)))
         return [seconds(repeats) for _ in range(passes)]
     finally:
         torch.set_num_threads(threads)

@@ -13,6 +13,7 @@ from typing import Any
 from harness.errors import HarnessError, InputError, RunError
 from harness.executors.executor import TICK, Executor, JobResult, use_threads
 from harness.machine.environment import usable_cores
+from harness.machine.memory import ADVICE
 from harness.machine.new_process import start_process
 from harness.machine.shared_code import is_changed
 
@@ -57,8 +58,8 @@ class Processes(Executor):
                         workers[place] = self._start_worker(place)
                         workers[place].start_job(function, job)
                     else:
-                        why = "most often there is too little memory"
                         times = deaths[place] + 1
+                        why = f"most often there is too little memory: {ADVICE}"
                         lost = f"its worker ended {times} times during it; {why}"
                         yield JobResult(job, lost=lost)
                 tick()

@@ -6,10 +6,14 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
+import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from harness.errors import InputError, RunError, StopRequested
@@ -17,6 +21,7 @@ from harness.executors.executor import LEAVE, TICK, Executor, JobResult, use_thr
 from harness.files.links import real_path
 
 _RULE = "-" * 22  # above and below a traceback in an error of submitit
+_SECONDS = 60  # for which `sbatch --test-only` is waited for
 _ARRAY = 1000  # jobs of an array: SLURM refuses more, unless its administrator has allowed it
 
 
@@ -39,14 +44,8 @@ class Slurm(Executor):
         tick: Callable[[], None],
     ) -> Iterator[JobResult]:
         """As `Executor.run`."""
-        try:
-            import submitit
-        except ImportError:
-            raise InputError(
-                'executor "slurm" needs submitit: pip install "sentence-harness[slurm]"',
-                key="executor",
-            ) from None
-        threads = self.settings.cpus_per_run or 4
+        submitit = _import_submitit()
+        threads = self._threads
         workers = self.settings.workers
         executor = self._submitter(submitit, threads)
         # Job of submitit -> ours, and how often it was tried.
@@ -76,16 +75,77 @@ class Slurm(Executor):
             for submitted in waiting:
                 submitted.cancel(check=False)
 
-    def _submitter(self, submitit: Any, threads: int) -> Any:
+    @property
+    def _folder(self) -> Path:
+        """Where submitit stores what jobs read and print."""
+        return Path(real_path(self.workdir)) / "slurm" / "%j"
+
+    def make_script(self, count: int) -> str:
+        """Return the script of an array of so many jobs, as submitit gives it to `sbatch`; nothing is
+        submitted, and neither SLURM nor a work directory is needed.
+
+        Raises:
+            InputError: submitit is not installed, or an option is wrong.
+        """
+        with TemporaryDirectory() as name:
+            folder = Path(name)
+            caught = folder / "script"
+            for command in ("sbatch", "srun"):
+                stand_in = folder / command
+                copies = f"#!/bin/sh\ncp \"$1\" '{caught}'\necho Submitted batch job 1\n"
+                stand_in.write_text(copies)
+                stand_in.chmod(0o700)
+            path = os.environ.get("PATH", "")
+            os.environ["PATH"] = f"{folder}{os.pathsep}{path}"
+            try:
+                executor = self._submitter(_import_submitit(), self._threads, folder / "%j")
+                _submit(executor, [Queued(self._threads, print, None) for _ in range(count)])
+            finally:
+                os.environ["PATH"] = path
+            return caught.read_text("utf-8").replace(str(folder / "%j"), str(self._folder))
+
+    def check_script(self, script: str) -> str:
+        """Have `sbatch --test-only` check a script; returns what it says, nothing where there is no
+        `sbatch`.
+
+        Raises:
+            InputError: it refuses the script.
+        """
+        sbatch = shutil.which("sbatch")
+        if sbatch is None:
+            return ""
+        with TemporaryDirectory() as name:
+            file = Path(name) / "script.sh"
+            file.write_text(script, "utf-8")
+            done = subprocess.run(
+                [sbatch, "--test-only", str(file)],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=_SECONDS,
+            )
+        said = " ".join((done.stderr or done.stdout).split())
+        if done.returncode:
+            raise InputError(
+                f"sbatch --test-only refuses the script: {said:.300}", key="executor slurm"
+            )
+        return said
+
+    @property
+    def _threads(self) -> int:
+        return self.settings.cpus_per_run or 4
+
+    def _submitter(self, submitit: Any, threads: int, folder: Path | None = None) -> Any:
         """Return the object of submitit that submits jobs with the options of the settings.
 
         Raises:
             InputError: SLURM is not here, or an option is wrong.
         """
-        folder = real_path(self.workdir) / "slurm" / "%j"
         try:
             executor = submitit.AutoExecutor(
-                folder, cluster=self.cluster, slurm_max_num_timeout=self.settings.retries
+                folder or self._folder,
+                cluster=self.settings.slurm.get("cluster", self.cluster),
+                slurm_max_num_timeout=self.settings.retries,
             )
             executor.update_parameters(**self._parameters(threads))
         except (RuntimeError, ValueError, NameError, TypeError) as error:
@@ -104,6 +164,7 @@ class Slurm(Executor):
             InputError: a part of a GPU, or a line break: each option is a line of a shell script.
         """
         own = dict(self.settings.slurm)
+        own.pop("cluster", None)  # of submitit: "local" runs the jobs on this machine
         gpus = self.settings.gpus_per_run
         for key, value in own.items():
             if _has_line_break(str(key)) or _has_line_break(str(value)):
@@ -161,6 +222,22 @@ class Queued:
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self)
+
+
+def _import_submitit() -> Any:
+    """Return the package submitit.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    try:
+        import submitit
+    except ImportError:
+        raise InputError(
+            'executor "slurm" needs submitit: pip install "sentence-harness[slurm]"',
+            key="executor",
+        ) from None
+    return submitit
 
 
 def _answer(submitit: Any, submitted: Any, job: Any) -> JobResult:

@@ -22,6 +22,7 @@ from harness.files.printable import markdown_text, redacted
 from harness.machine import environment, shared_code
 from harness.machine.energy import EnergyMeter
 from harness.machine.environment import pick_devices
+from harness.machine.memory import ADVICE, is_out_of_memory
 from harness.machine.process_state import preserve_process_state
 from harness.machine.progress import watch_encoding
 from harness.method import FitContext, FitReport, Method, own_line
@@ -270,6 +271,8 @@ class Execution:
                 place = ""
             outcome.status = "failed"
             outcome.reason = f"{kind}{line}{place}"
+            if is_out_of_memory(error):
+                outcome.reason += f"; {ADVICE}"
             return
         if isinstance(error, Exception):
             cause = error

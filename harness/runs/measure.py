@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 
@@ -38,27 +38,29 @@ def time_row(
     device: str,
     *,
     precision: str,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
     """Return the fields of `Rates` of a row; no weights are stored.
 
     Args:
         corpus: what it learns from; None where it learns from no text.
         steps: that a run takes; 0 where it takes none.
+        clock: whose seconds they are.
 
     Raises:
         RunError: the row cannot be trained or encode, for want of memory for example.
     """
     try:
         if steps:
-            step, method = _time_steps(row, corpus, device, precision)
+            step, method = _time_steps(row, corpus, device, precision, clock)
         else:
             step = 0.0
             method = _fit(row, corpus, device, precision)
         texts = _texts_of(corpus)
         method.encode(texts[:8], device=device)
-        started = time.perf_counter()
+        started = clock()
         method.encode(texts, device=device)
-        sentence = (time.perf_counter() - started) / len(texts)
+        sentence = (clock() - started) / len(texts)
     except (InputError, RunError):
         raise
     except Exception as error:  # of any library; out of memory above all
@@ -72,6 +74,7 @@ def _time_steps(
     corpus: Corpus | None,
     device: str,
     precision: str,
+    clock: Callable[[], float],
 ) -> tuple[float, Method]:
     """Return the mean seconds of two training steps, after a first one, and the method after them."""
     from harness.runs.rows import with_steps
@@ -86,7 +89,8 @@ def _time_steps(
 
     def stamp_step(step: int, steps: int, text: str) -> None:
         if step == len(stamps) + 1:  # else a message from before the first step
-            stamps.append(_now(device))
+            _wait_for(device)
+            stamps.append(clock())
 
     context = FitContext(device=device, precision=precision, max_steps=_STEPS, progress=stamp_step)
     method = row.method(config, base_model=row.base_model)
@@ -119,10 +123,9 @@ def _texts_of(corpus: Corpus | None) -> Sequence[str]:
     return found
 
 
-def _now(device: str) -> float:
-    """Seconds of elapsed time, once the device has done all its work."""
+def _wait_for(device: str) -> None:
+    """Wait until the device has done all its work."""
     import torch
 
     if not device.startswith("cpu"):
         torch.accelerator.synchronize(device)
-    return time.perf_counter()

@@ -28,6 +28,7 @@ from harness.runs.rows import (
     resolve_rows,
 )
 from harness.runs.sizes import resolve_sizes
+from harness.runs.typical_costs import Texts
 from harness.seeds import seed_fields, seed_text
 from harness.sources import Corpus
 from harness.sources.embedded import model_fingerprint
@@ -213,6 +214,16 @@ class Plan:
         if row.corpus is None or row.fault:
             return None
         return load_text(row.corpus)
+
+    def dev_texts(self, job: Job) -> Texts:
+        """The texts that a run encodes to be scored on the dev set, each time it is."""
+        row = self.row_of(job)
+        every = self.schedule.every or getattr(row.config, "eval_every", 0)
+        if self.dev is None or not row.instance.uses_dev or not job.steps or not every:
+            return Texts(0, 0.0)
+        times = job.steps // every + 1  # the untrained start, too
+        once = Texts.of(self.dev.texts())
+        return Texts(times * once.count, once.characters)
 
     def _code_of(self, tasks: Sequence[str]) -> dict[str, Code]:
         """The code of those tasks that come from plugins."""

@@ -16,6 +16,7 @@ from harness.results.measurements import read_measurements
 from harness.runs.costs import REUSED, TO_SCORE, TO_TRAIN, CostEstimate, count_texts
 from harness.runs.experiment import read_experiment
 from harness.runs.plan import Plan, make_plan
+from harness.runs.typical_costs import read_shape
 from tests.support import small_runs
 from tests.support.small_runs import CLS, CONTRAST, EXPERIMENT, NATURAL, SIMCSE, STEPS
 
@@ -26,16 +27,51 @@ def plan_of(**more: Any) -> Plan:
     return make_plan(read_experiment({**EXPERIMENT, **more}, []), "small")
 
 
-def test_without_runs_or_measurement_nothing_is_guessed(
+COMMAND = {
+    "name": "theirs",
+    "method": "command",
+    "config": {"run": "true {out}", "files": ["pyproject.toml"]},
+}
+
+
+def test_without_runs_or_measurement_a_row_is_estimated_roughly(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     estimate = CostEstimate(plan_of(), tmp_path)
-    assert estimate.seconds() is None
-    assert estimate.unknown() == ["cls", "SimCSE"]
-    assert estimate.weights() is None
+    assert estimate.rough() == ["cls", "SimCSE"]
+    assert estimate.seconds()
     show_plan(EXPERIMENT, tmp_path, against=[])
-    assert "unknown for 2 of 2 rows" in " ".join(capsys.readouterr().out.split())
+    assert "roughly" in " ".join(capsys.readouterr().out.split())
     assert not list(tmp_path.iterdir())
+
+
+def test_of_a_script_nothing_is_guessed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    methods = [CLS, SIMCSE, COMMAND]
+    estimate = CostEstimate(plan_of(methods=methods), tmp_path)
+    assert estimate.seconds() is None
+    assert estimate.unknown() == ["theirs"]
+    show_plan({**EXPERIMENT, "methods": methods}, tmp_path, against=[])
+    assert "unknown for 1 of 3 rows" in " ".join(capsys.readouterr().out.split())
+
+
+def test_every_text_of_every_task_and_prompt_is_counted(tmp_path: Path) -> None:
+    templates = ["".join([name, ' "[X]" means [MASK].']) for name in "abcdefgh"]
+    eight = {"name": "eight", "method": "metaeol", "config": {"templates": templates}}
+    one = {"name": "one", "method": "metaeol", "config": {"templates": templates[:1]}}
+    estimate = CostEstimate(plan_of(methods=[eight, one], suites=[NATURAL]), tmp_path)
+    costs = {label: cost.scoring for (label, _), cost in estimate.rows.items()}
+    assert costs["eight"] == pytest.approx(8 * costs["one"])  # type: ignore[operator]
+    more = CostEstimate(plan_of(methods=[one], suites=["sts", "transfer"]), tmp_path)
+    (cost,) = more.rows.values()
+    # 7 STS sets with 26,372 pairs, and the 7 of the transfer suite, of Conneau and Kiela (2018).
+    assert cost.vectors is not None
+    assert 100_000 < cost.vectors / 4 / _width() < 180_000
+
+
+def _width() -> int:
+    shape = read_shape(small_runs.BASE)
+    assert shape is not None
+    return shape.width
 
 
 @pytest.mark.parametrize("paper", ["simcse", "cropping"])
@@ -68,7 +104,8 @@ def test_a_measurement_is_remembered_and_adds_up(tmp_path: Path) -> None:
     measured = CostEstimate(plan, tmp_path, measure=True)
     again = CostEstimate(plan, tmp_path)
     assert again.seconds() == measured.seconds()
-    assert again.weights() == measured.weights()
+    assert again.disk() == measured.disk()
+    assert not measured.rough()
 
     rates = [one for one in read_measurements(tmp_path)["rates"].values() if one["step"]]
     (trained,) = rates
@@ -78,7 +115,7 @@ def test_a_measurement_is_remembered_and_adds_up(tmp_path: Path) -> None:
     expected = STEPS * trained["step"] + texts * trained["sentence"]
     assert again.rows[KEY].seconds == pytest.approx(expected)
     assert again.rows[KEY].total == pytest.approx(3 * expected)
-    assert again.weights() == pytest.approx(3 * 4 * trained["parameters"])
+    assert again.disk()["weights"] == pytest.approx(3 * 4 * trained["parameters"])
 
 
 def test_runs_of_the_row_are_the_best_estimate(small: Comparison, tmp_path: Path) -> None:
@@ -91,11 +128,25 @@ def test_runs_of_the_row_are_the_best_estimate(small: Comparison, tmp_path: Path
     assert everything_there.seconds() == 0
 
 
-def test_a_row_that_is_unknown_leaves_no_total(small: Comparison, tmp_path: Path) -> None:
-    other = {**SIMCSE, "name": "other", "config": {**SIMCSE["config"], "temperature": 0.2}}  # type: ignore[dict-item]
-    estimate = CostEstimate(plan_of(methods=[CLS, SIMCSE, other]), small.workdir)
-    assert estimate.unknown() == ["other"]
+def test_a_row_that_is_unknown_leaves_no_total(small: Comparison) -> None:
+    estimate = CostEstimate(plan_of(methods=[CLS, SIMCSE, COMMAND]), small.workdir)
+    assert estimate.unknown() == ["theirs"]
     assert estimate.seconds() is None
+
+
+def test_runs_of_other_rows_correct_what_is_expected_of_a_row(small: Comparison) -> None:
+    other = {**SIMCSE, "name": "other", "config": {**SIMCSE["config"], "temperature": 0.2}}  # type: ignore[dict-item]
+    plan = plan_of(methods=[SIMCSE, other])
+    estimate = CostEstimate(plan, small.workdir)
+    known = estimate.rows[KEY]
+    assert known.training is not None
+    assert known.scoring is not None
+    cost = estimate.rows["other", small_runs.BASE]
+    assert cost.rough
+    assert cost.training is not None
+    assert cost.scoring is not None
+    found = cost.training + cost.scoring
+    assert found == pytest.approx(known.training + known.scoring, rel=0.5)
 
 
 def test_scoring_on_a_further_task_is_not_training(small: Comparison, tmp_path: Path) -> None:
@@ -103,7 +154,7 @@ def test_scoring_on_a_further_task_is_not_training(small: Comparison, tmp_path: 
     plan = plan_of(suites=[NATURAL, CONTRAST])
     estimate = CostEstimate(plan, work)
     assert estimate.rows[KEY].states == {TO_SCORE: 2}
-    assert estimate.seconds() is None
+    assert estimate.rows[KEY].rough
     measured = CostEstimate(plan, work, measure=True)
     (rates,) = [one for one in read_measurements(work)["rates"].values() if one["step"]]
     texts = count_texts([f"embedded:{NATURAL}", f"embedded:{CONTRAST}"])
