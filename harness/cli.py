@@ -38,6 +38,7 @@ COMMANDS = (
     "harness.commands.check_method",
     "harness.commands.new",
     "harness.commands.doctor",
+    "harness.commands.fetch",
     "harness.commands.clean",
     "harness.commands.study",
     "harness.commands.report",

@@ -307,6 +307,23 @@ def _load_known(name: str) -> Any:
         ) from None
 
 
+def load_data(task: Any) -> None:
+    """Have mteb load the data of an opened task, and let go of it: the caches have it then.
+
+    Raises:
+        InputError: the data cannot be had.
+    """
+    try:
+        with _quiet():
+            for part in parts_of(task):
+                part.load_data()
+                part.unload_data()
+    except Exception as error:  # of mteb, datasets or the hub
+        if isinstance(error, HarnessError | MemoryError) or storage_fault(error) is not None:
+            raise
+        raise InputError(_reason(error, find_pinned_data(task))) from error
+
+
 def run_task(
     task: Any,
     name: str,

@@ -108,6 +108,18 @@ class MTEBTask:
             return 0
         return texts_at_least(open_task(self.task_name, self.subset))
 
+    def fetch(self) -> None:
+        """Have the data downloaded that an evaluation reads.
+
+        Raises:
+            InputError: the data cannot be had.
+        """
+        from harness.tasks.mteb.adapter import load_data, open_task
+
+        load_data(self.open())
+        if self.task_name == SUMMEVAL:
+            load_data(open_task(SUMMEVAL_CORRECTED, self.subset))
+
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
         """Raises:
         InputError: the data cannot be had (no hub, gated, damaged), or mteb cannot score it.
