@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -163,7 +163,7 @@ def measure_classifier() -> dict[str, float]:
     words = HashingVectorizer(n_features=width)
     found = {}
     for parts, name in CLASSIFIED.items():
-        (task,) = resolve_tasks([name], source="senteval")
+        task: Any = resolve_tasks([name], source="senteval")[0]
         task.data = shorten(task.data, EXAMPLES)
         texts = list(dict.fromkeys(task.texts()))
         table = encode_once(lambda new: words.transform(new).toarray().astype("float32"), texts)
@@ -200,7 +200,7 @@ def count_tasks() -> dict[str, dict[str, float]]:
     return found
 
 
-PARTS = {
+PARTS: dict[str, Callable[[], Any]] = {
     "encoding": measure_encoding,
     "methods": measure_methods,
     "classifier": measure_classifier,
