@@ -12,6 +12,7 @@ from typing import Any
 from harness.config import nearest
 from harness.errors import InputError
 from harness.files.links import refuse_links
+from harness.results.elsewhere import open_workdir
 from harness.results.store import comparison_files
 from reports.document.blocks import Document, add_marks, slug
 from reports.load import RecordedResults, comparisons, read_comparison
@@ -19,6 +20,7 @@ from reports.scores.score_table import is_score_table
 from reports.write.exports import every_eval_ever
 from reports.write.latex import bibliography
 from reports.write.report_folder import FORMATS, check_formats, write
+from studies import SHIPPED, SHIPPED_NAME
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ def build_report(
     out: str | Path | None = None,
     without_overlap: bool = False,
     with_texts: bool = False,
+    with_files: Sequence[str | Path] = (),
 ) -> dict[str, Path]:
     """Build a report from records: a comparison's, a paper's or a study's; no run is repeated.
 
@@ -63,6 +66,9 @@ def build_report(
             training text of a row; to `WORKDIR/reports/NAME-without-overlap`.
         with_texts: of a comparison: its page shows texts of all data sets, whose licences may
             forbid passing it on.
+        with_files: of a comparison: what others sent, archives of `harness.pack`, work directories
+            or scores of examples; its page ranks all rows together, and shows incomplete ones
+            apart. To `WORKDIR/reports/NAME-joined`.
 
     Returns:
         Format -> what was written ("csv" -> the folder of tables; also "json" -> data.json).
@@ -80,6 +86,9 @@ def build_report(
         out = Path(out)
     else:
         out = None
+    if with_files:
+        joined = _join(name, workdir, [Path(file) for file in with_files])
+        return _write(joined, out or workdir / "reports" / slug(f"{name}-joined"), formats)
     if out is None:
         refuse_links(workdir)
     is_comparison = name in comparison_files(workdir)
@@ -98,6 +107,22 @@ def build_report(
     report = describe(name, workdir, without_overlap=without_overlap, with_texts=with_texts)
     folder = workdir / "reports" / slug(f"{name}-without-overlap" if without_overlap else name)
     return _write(report, out or folder, formats)
+
+
+def _join(name: str, workdir: Path, files: Sequence[Path]) -> Report:
+    """Return the page of a comparison and of what others sent; "shipped" is the package's own."""
+    from reports.scores.joined_document import describe_joined
+
+    if name == SHIPPED_NAME and name not in comparison_files(workdir):
+        with open_workdir(SHIPPED) as folder:
+            return _join(name, folder, files)
+    if name not in comparison_files(workdir):
+        raise InputError(
+            f'--with: goes with a comparison; {workdir} has none that is called "{name}"',
+            key="--with",
+        )
+    found = describe_joined(read_comparison(workdir, name), files)
+    return Report(found.document, {"comparison": name, "pairs": found.pairs})
 
 
 def build_comparison(

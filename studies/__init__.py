@@ -6,5 +6,6 @@ from pathlib import Path
 
 COMPARISONS = Path(__file__).parent / "comparisons"
 PAPERS = Path(__file__).parent / "papers"  # one file a paper: all its tables and figures
+SHIPPED_NAME = "shipped"
 SHIPPED = Path(__file__).parent / "shipped.tar.xz"  # the runs of comparisons/shipped.toml
 SHIPPED_TABLE = SHIPPED.with_name("shipped.md")  # their table, for the documentation

@@ -9,6 +9,7 @@ from harness.files.zips import write_zip
 from harness.results.answer import Answer
 from harness.runs.pack import make_pack
 from reports.decide.question import comparison_of
+from reports.scores.joined import check_link
 from reports.with_report import WithReport
 
 
@@ -20,6 +21,8 @@ def pack(
     data: bool = True,
     weights: bool = False,
     with_paths: bool = False,
+    submitter: str = "",
+    link: str = "",
 ) -> Answer:
     """Write a comparison as one zip file: the experiment as it was resolved, a frozen plan, records
     and scores of examples, own data, the code of plugins and scripts, versions and licences.
@@ -39,6 +42,8 @@ def pack(
             it again.
         weights: with the models of all runs.
         with_paths: allow paths of your home in options of rows, on which ids of runs depend.
+        submitter, link: who sends it, and where more is said (https://...), for a page of several
+            senders (`with_files` of `harness.report`).
 
     Returns:
         In `data`: "archive", "remarks" on what is not in it, and what the archive's pack.json says:
@@ -57,7 +62,10 @@ def pack(
     target = Path(out or f"{name}.zip")
     if target.suffix.lower() != ".zip":
         raise InputError("expected a name that ends with .zip", file=target, key="--out")
-    made = make_pack(workdir, name, data=data, weights=weights, paths=with_paths)
+    check_link(link, key="--link")
+    made = make_pack(
+        workdir, name, data=data, weights=weights, paths=with_paths, sent=(submitter, link)
+    )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_zip(target, made.members)

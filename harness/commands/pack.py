@@ -34,6 +34,10 @@ def register(commands: Commands) -> None:
         "the files",
     )
     pack.add_argument("--weights", action="store_true", help="with the models of all runs")
+    pack.add_argument("--submitter", default="", metavar="NAME", help="who sends the archive")
+    pack.add_argument(
+        "--link", default="", metavar="URL", help="where more is said of it, https://..."
+    )
     pack.add_argument(
         "--with-paths",
         action="store_true",
@@ -52,6 +56,8 @@ def run(args: argparse.Namespace) -> int:
         data=not args.no_data,
         weights=args.weights,
         with_paths=args.with_paths,
+        submitter=args.submitter,
+        link=args.link,
     )
     tell_lines(answer.text)
     return 0

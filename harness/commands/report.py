@@ -58,6 +58,16 @@ def register(commands: Commands) -> None:
         help="of a comparison: show examples of all data sets, not "
         "only of the embedded ones; their licences may forbid passing the report on",
     )
+    build.add_argument(
+        "--with",
+        dest="with_files",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="of a comparison: rank what others sent with its rows: an archive of `harness pack`, "
+        "a work directory, or a table of scores of examples; may be repeated",
+    )
     add_command(
         actions,
         "checklist",
@@ -80,14 +90,20 @@ def run_build(args: argparse.Namespace) -> int:
 def _build(args: argparse.Namespace) -> int:
     from reports.build import build_report
     from reports.write import report_folder
+    from studies import SHIPPED_NAME
 
-    if not args.workdir.is_dir() and not Path(args.name).exists():
+    is_shipped = args.with_files and args.name == SHIPPED_NAME
+    if not args.workdir.is_dir() and not Path(args.name).exists() and not is_shipped:
         raise InputError(
             f"--workdir {args.workdir}: no such folder",
             key="--workdir",
             remedy="name a work directory of `harness compare`",
         )
-    ways = {"without_overlap": args.without_overlap, "with_texts": args.with_texts}
+    ways = {
+        "without_overlap": args.without_overlap,
+        "with_texts": args.with_texts,
+        "with_files": args.with_files,
+    }
     formats = args.format or report_folder.FORMATS
     for kind, path in build_report(
         args.name,

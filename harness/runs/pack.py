@@ -79,6 +79,7 @@ def make_pack(
     data: bool = True,
     weights: bool = False,
     paths: bool = False,
+    sent: tuple[str, str] = ("", ""),
 ) -> Pack:
     """Collect what belongs into the archive of a comparison.
 
@@ -86,6 +87,7 @@ def make_pack(
         data: with the user's own files; without them, their hashes are listed alone.
         weights: with the models of its runs.
         paths: allow paths of this machine that are part of the ids of runs.
+        sent: who sends the archive, and where more is said of it; "" where neither is said.
 
     Raises:
         InputError: no such comparison, one without results, a rehearsal, a damaged record, data
@@ -120,6 +122,9 @@ def make_pack(
         "machines": _machines(records),
         "weights": weights,
     }
+    for key, text in zip(("submitter", "link"), sent, strict=True):
+        if text:
+            pack.manifest[key] = text
     manifest = json.dumps(pack.manifest, indent=1, sort_keys=True)
     pack.add(MANIFEST, f"{manifest}\n".encode())
     readme = _describe(pack, name, own, data)

@@ -40,6 +40,7 @@ class Cell:
     notes: tuple[str, ...] = ()  # footnotes
     records: tuple[str, ...] = ()  # ids of the runs behind it
     link: str = ""  # anchor on the page
+    url: str = ""  # another page, http:// or https://
     code: bool = False  # text is an identifier or a path
     digits: int | None = None  # decimals that `text` shows of the value; None: all that it has
 

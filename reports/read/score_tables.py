@@ -48,6 +48,9 @@ COLUMNS = {
     "split": "of the task's data, such as test; one for all rows",
     "revision": "of the task's data; one for all rows",
     "version": "of mteb or what else scored; noted where rows have several",
+    "submitter": "who sent the row, for a page of several senders",
+    "date": "of the row, as 2026-11-28, for such a page",
+    "link": "where more is said of the row, https://..., for such a page",
 }
 _NAMES = (
     "row",
@@ -59,6 +62,9 @@ _NAMES = (
     "split",
     "revision",
     "version",
+    "submitter",
+    "date",
+    "link",
 )
 PROVENANCE = ("metrics", "file", "place")
 """Columns of the frame that a table does not have: of results of mteb the metrics that equal the

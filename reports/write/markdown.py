@@ -30,6 +30,8 @@ def _cell(cell: Cell, notes: dict[str, str]) -> str:
         text = _code(cell.text)
     else:
         text = markdown_text(cell.text)
+    if cell.url:
+        text = f"[{text}](<{cell.url}>)"
     if cell.rank == 1:
         text = f"**{text}**"
     elif cell.rank == 2:

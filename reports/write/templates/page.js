@@ -139,6 +139,46 @@
     traceable(table);
   }
 
+  // Any two rows of a ranking: their difference, with interval, p and verdict.
+  const { pairs } = JSON.parse(document.getElementById("data").textContent);
+  const place = document.getElementById("table-joined");
+  if (pairs && place && pairs.rows.length > 1) {
+    const two = document.createElement("div");
+    two.className = "two";
+    const choose = (label, chosen) => {
+      const box = document.createElement("label"), list = document.createElement("select");
+      pairs.rows.forEach((row, at) => list.append(new Option(row, at, at === chosen, at === chosen)));
+      box.append(`${label} `, list);
+      two.append(box);
+      return list;
+    };
+    const one = choose("Row", 0), other = choose("against", 1), said = document.createElement("p");
+    said.setAttribute("role", "status");
+    two.append(said);
+    const points = (value) => `${value < 0 ? "\u2212" : "+"}${Math.abs(value).toFixed(2)}`;
+    const say = () => {
+      const a = Number(one.value), b = Number(other.value);
+      const found = pairs.differences.find(([i, j]) => i === Math.min(a, b) && j === Math.max(a, b));
+      if (!found) {
+        said.textContent = a === b ? "Choose two rows." : "These rows are not compared.";
+        return;
+      }
+      let [, , value, low, high, p, verdict] = found;
+      if (a > b) {
+        [value, low, high] = [-value, -high, -low];
+        const at = pairs.words.indexOf(verdict);
+        if (at >= 0) verdict = pairs.words[1 - at];
+      }
+      const chance = p === null ? "" : `; p ${p < 0.001 ? "< 0.001" : `= ${p.toFixed(3)}`}, corrected for ${pairs.family}`;
+      said.textContent = `${pairs.rows[a]} against ${pairs.rows[b]} by ${pairs.by}: ${verdict}, `
+        + `${points(value)} points [${points(low)}, ${points(high)}]${chance}.`;
+    };
+    one.addEventListener("change", say);
+    other.addEventListener("change", say);
+    place.before(two);
+    say();
+  }
+
   const open = () => {
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (!target) return;

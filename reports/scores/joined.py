@@ -1,0 +1,435 @@
+"""Rows of several senders in one ranking: a comparison, archives of `harness pack`, and scores of
+examples by the contract of `reports.read.score_tables`.
+
+Every row is judged on the examples of the comparison, by its statistics. A row that lacks a task or
+the scores of its examples is shown apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from harness.errors import InputError
+from harness.files.printable import one_line
+from harness.files.reading import read_json
+from harness.files.tables import is_table
+from harness.results.elsewhere import MANIFEST, open_workdir
+from harness.results.facts import Facts
+from harness.results.record import Record
+from harness.results.store import RunFolder, comparison_files
+from reports.decide.question import question_of
+from reports.load import RecordedResults, RecordedRow, read_comparison
+from reports.read.examples import Examples
+from reports.read.score_tables import read_scores
+from reports.results import ResultRow, Results
+from reports.scores.score_table import ScoredRun
+from reports.stats.significance import Significance
+from reports.stats.simultaneous import FEWEST_SEEDS
+from reports.stats.verdicts import Ranking
+from reports.targets import Measure, Target
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ONE_RANKING = "all"
+_GOLD = 1e-6  # gold scores of one test set differ by no more
+_LINK = re.compile(r"https?://[^\s\"'<>\\]+")
+AS_THE_OTHERS, NOT_KNOWN = "as the comparison", "not known"
+
+
+@dataclass(frozen=True)
+class Sender:
+    """Who sent a row, when, and where more is said; "" where it is not known."""
+
+    name: str = ""
+    date: str = ""
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class JoinedRow:
+    """A row with its origin.
+
+    Attributes:
+        conditions: how it was made, against the rows of the comparison.
+        lacks: why it is not ranked; "" where it is.
+        score: its mean in points where it is not ranked; None where it has none.
+    """
+
+    row: ResultRow
+    sender: Sender
+    conditions: str = AS_THE_OTHERS
+    lacks: str = ""
+    score: float | None = None
+
+
+@dataclass
+class JoinedResults(Results):
+    """Results whose examples were collected from several sources."""
+
+    collected: Mapping[str, Sequence[Examples]] = field(default_factory=dict)
+    known: Mapping[str, Facts] = field(default_factory=dict)
+
+    @property
+    def examples(self) -> Mapping[str, Sequence[Examples]]:
+        return self.collected
+
+    @property
+    def facts(self) -> Mapping[str, Facts]:
+        return self.known
+
+
+@dataclass
+class Joined:
+    """All rows, what they are compared by, and sentences on what was left out."""
+
+    target: Target
+    rows: list[JoinedRow]
+    examples: dict[str, list[Examples]]
+    facts: Mapping[str, Facts]
+    notes: list[str] = field(default_factory=list)
+
+    def rank(self) -> Ranking:
+        """Return the ranking of the rows that lack nothing."""
+        ranked = [one.row for one in self.rows if not one.lacks]
+        results = JoinedResults("joined", ranked, collected=self.examples, known=self.facts)
+        significance = Significance(results, targets=[self.target])
+        return Ranking(ranked, significance, self.target)
+
+
+class Joiner:
+    """Adds what others sent to the rows of a comparison."""
+
+    def __init__(self, base: RecordedResults, sender: Sender) -> None:
+        """Raises:
+        InputError: no run of the comparison saved the scores of its examples.
+        """
+        self.base = base
+        self.target = question_of(base, "").target
+        self.joined = Joined(self.target, [], dict(base.examples), base.facts)
+        self.specs = [record.spec for record in base.records]
+        self.first: dict[Measure, Examples] = {}
+        for measure in self.target.measures:
+            self.first[measure] = self._find_first(measure)
+        self.protocols: dict[tuple[str, ...], set[str]] = {}
+        for record in base.records:
+            for score in record.scores:
+                key = (score.task, score.source, score.split, score.metric)
+                self.protocols.setdefault(key, set()).add(score.comparable)
+        for row in base.rows:
+            if not row.added and row.finished:
+                dated = replace(sender, date=sender.date or _last_day(row.finished))
+                self._add_recorded(row, dated, AS_THE_OTHERS)
+
+    def _find_first(self, measure: Measure) -> Examples:
+        for every in self.base.examples.values():
+            for examples in every:
+                if examples.score == measure.score:
+                    return examples
+        raise InputError(f"no run saved its examples of {measure.task}", file=self.base.name)
+
+    def add(self, source: Path) -> None:
+        """Add the rows of an archive, a work directory, or a file or folder of scores.
+
+        Raises:
+            InputError: nothing in it can be shown, or it is not what it says.
+        """
+        before = len(self.joined.rows)
+        is_folder_of_runs = source.is_dir() and (source / "runs").is_dir()
+        if is_folder_of_runs or (source.is_file() and not is_table(source)):
+            self._add_archive(source)
+        else:
+            self._add_scores(source)
+        if len(self.joined.rows) == before:
+            raise InputError("holds no row that is not here already", file=source)
+
+    def _add_archive(self, source: Path) -> None:
+        with open_workdir(source) as folder:
+            sender = _read_sender(folder / MANIFEST, source)
+            names = list(comparison_files(folder))
+            if not names:
+                raise InputError("an archive without a comparison", file=source)
+            for name in names:
+                results = read_comparison(folder, name)
+                _check_files(results, source)
+                self.joined.examples = {**results.examples, **self.joined.examples}
+                self.joined.notes += results.warnings
+                for row in results.rows:
+                    self._add_row_of_archive(row, sender, source)
+
+    def _add_row_of_archive(self, row: RecordedRow, sender: Sender, source: Path) -> None:
+        known = {run.id for one in self.joined.rows for run in one.row.runs}
+        if row.added or row.source or not row.finished:
+            return
+        if row.rehearsal:
+            raise InputError(
+                f'row "{row.label}" is of a rehearsal, whose scores are no results', file=source
+            )
+        if known >= {run.id for run in row.finished}:
+            note = f"{row.label} of {source.name} is left out: its runs are here already."
+            self.joined.notes.append(note)
+            return
+        sender = replace(sender, date=sender.date or _last_day(row.finished))
+        self._add_recorded(row, sender, self._compare_conditions(row.finished), source)
+
+    def _add_recorded(
+        self, row: RecordedRow, sender: Sender, conditions: str, source: Path | None = None
+    ) -> None:
+        shown = self._name(row.label, sender, source)
+        joined = replace(row, label=shown, base_model="", group=_ONE_RANKING, start="")
+        lacks = self._find_lacks(row.finished)
+        score = self.target.value(row) if lacks else None
+        self.joined.rows.append(JoinedRow(joined, sender, conditions, lacks, score))
+
+    def _name(self, label: str, sender: Sender, source: Path | None) -> str:
+        """Return a label that no other row has."""
+        taken = {one.row.label for one in self.joined.rows}
+        origin = sender.name or (source.name if source is not None else "")
+        name = label
+        number = 1
+        while name in taken:
+            number += 1
+            if number == 2 and origin:
+                name = f"{label} ({origin})"
+            else:
+                name = f"{label} ({origin} {number})".replace("( ", "(")
+        return name
+
+    def _find_lacks(self, runs: Sequence[Record]) -> str:
+        """Return why runs cannot be ranked; "" where they can."""
+        for measure in self.target.measures:
+            first = self.first[measure]
+            for run in runs:
+                own = [
+                    one for one in self.joined.examples.get(run.id, ()) if one.score == first.score
+                ]
+                protocols = {
+                    score.comparable
+                    for score in run.scores
+                    if (score.task, score.source, score.split, score.metric) == measure.score
+                }
+                if not protocols and not own:
+                    return f"no score of {measure.task}"
+                if not protocols <= self.protocols.get(measure.score, protocols):
+                    return f"{measure.task} was scored under another protocol"
+                if not own:
+                    return f"no scores of the examples of {measure.task}"
+                if own[0].digest != first.digest:
+                    return f"{measure.task} was scored on other examples"
+        return ""
+
+    def _compare_conditions(self, runs: Sequence[Record]) -> str:
+        """Return what sets runs apart from the comparison's: base model, text, steps, dev set."""
+        models = {spec.model for spec in self.specs}
+        texts = {spec.corpus["sha256"] for spec in self.specs if spec.corpus}
+        steps = {record.training.get("planned_steps") for record in self.base.records}
+        dev = {spec.dev["sha256"] for spec in self.specs if spec.dev}
+        found: dict[str, None] = {}
+        for run in runs:
+            spec = run.spec
+            if spec.model not in models:
+                found[f"base model {spec.base_model}"] = None
+            if spec.corpus and spec.corpus["sha256"] not in texts:
+                found["other training text"] = None
+            planned = run.training.get("planned_steps")
+            if planned not in steps:
+                found[f"{planned:,} training steps"] = None
+            if spec.dev and spec.dev["sha256"] not in dev:
+                found["another dev set"] = None
+        return ", ".join(found) or AS_THE_OTHERS
+
+    def _add_scores(self, source: Path) -> None:
+        frame = read_scores(source)
+        for note in frame.attrs["notes"]:
+            self.joined.notes.append(f"{source.name}: {note}.")
+        for label, part in frame.groupby("row", sort=False):
+            sender = _sender_of_lines(part)
+            name = self._name(str(label), sender, source)
+            self._add_scored(name, part, sender, source)
+
+    def _add_scored(self, label: str, part: pd.DataFrame, sender: Sender, source: Path) -> None:
+        runs = []
+        seeds = list(part.groupby("seed", sort=False))
+        lacks: dict[str, None] = {}
+        for number, (_, lines) in enumerate(seeds, 1):
+            run = ScoredRun(f"{source}:{label}:{number}", number)
+            runs.append(run)
+            self.joined.examples[run.id] = []
+            for measure in self.target.measures:
+                own = lines[lines["task"] == measure.task]
+                lack = _describe_lacking(own, measure, len(self.first[measure].outcome))
+                if lack:
+                    lacks[lack] = None
+                    continue
+                self.joined.examples[run.id].append(_align(own, self.first[measure]))
+        if len(seeds) < FEWEST_SEEDS and len(seeds) > 1:
+            lacks[f"{len(seeds)} runs: their spread is not known"] = None
+        row = ResultRow(
+            label,
+            "",
+            tuple(runs),
+            deterministic=len(seeds) == 1,
+            group=_ONE_RANKING,
+            files=(str(source),),
+        )
+        conditions = NOT_KNOWN
+        if len(seeds) == 1:
+            conditions += "; one run"
+        score = None
+        if lacks:
+            score = _mean_of_tasks(part, self.target)
+        joined = JoinedRow(row, sender, conditions, "; ".join(lacks), score)
+        self.joined.rows.append(joined)
+
+
+def join(base: RecordedResults, sources: Sequence[Path], sender: Sender) -> Joined:
+    """Return the rows of a comparison and those that others sent.
+
+    Args:
+        sender: of the comparison itself.
+
+    Raises:
+        InputError: a source that cannot be shown, with its file.
+    """
+    joiner = Joiner(base, sender)
+    for source in sources:
+        joiner.add(source)
+    return joiner.joined
+
+
+def check_link(link: str, **where: Any) -> str:
+    """Return a link that a page may hold.
+
+    Raises:
+        InputError: it is not one of the web.
+    """
+    if link and (not _LINK.fullmatch(link) or len(link) > 500):
+        raise InputError(f"expected a link, https://..., not {one_line(link)[:80]!r}", **where)
+    return link
+
+
+def check_date(text: str, **where: Any) -> str:
+    """Return a date.
+
+    Raises:
+        InputError: it is none.
+    """
+    if not text:
+        return ""
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        message = f"expected a date as 2026-11-28, not {one_line(text)[:80]!r}"
+        raise InputError(message, **where) from None
+
+
+def _read_sender(manifest: Path, source: Path) -> Sender:
+    """Return who sent an archive, as its pack.json says."""
+    if not manifest.is_file():
+        return Sender()
+    found = read_json(manifest)
+    name = found.get("submitter", "")
+    link = found.get("link", "")
+    if not isinstance(name, str) or not isinstance(link, str):
+        raise InputError(f"{MANIFEST}: expected texts as submitter and link", file=source)
+    return Sender(one_line(name)[:80], "", check_link(link, file=source, key="link"))
+
+
+def _sender_of_lines(part: pd.DataFrame) -> Sender:
+    """Return who sent a row of a table: what its lines state."""
+    stated = {}
+    for column in ("submitter", "date", "link"):
+        lines = part[part[column] != ""].drop_duplicates(column)
+        if len(lines) > 1:
+            one, two = lines.iloc[0], lines.iloc[1]
+            raise InputError(
+                f"row {one['row']} has two values, {one[column]} ({one['place']}) and {two[column]}",
+                file=two["place"],
+                key=f'column "{column}"',
+            )
+        stated[column] = lines.iloc[0] if len(lines) else None
+    texts = {}
+    for column, line in stated.items():
+        if line is None:
+            texts[column] = ""
+            continue
+        where = {"file": line["place"], "key": f'column "{column}"'}
+        check = {"date": check_date, "link": check_link}.get(column)
+        text = str(line[column])
+        texts[column] = check(text, **where) if check is not None else text[:80]
+    return Sender(texts["submitter"], texts["date"], texts["link"])
+
+
+def _last_day(runs: Sequence[Record]) -> str:
+    return max(run.finished for run in runs)[:10]
+
+
+def _check_files(results: RecordedResults, source: Path) -> None:
+    """Raises:
+    InputError: the scores of a run are not as its record says.
+    """
+    for record in results.records:
+        if RunFolder(results.workdir, record.id).is_damaged(record):
+            raise InputError(f"run {record.id}: its scores are not as its record says", file=source)
+
+
+def _describe_lacking(own: pd.DataFrame, measure: Measure, count: int) -> str:
+    """Return what lines lack to be ranked by a measure; "" where they lack nothing."""
+    if own.empty:
+        return f"no score of {measure.task}"
+    given = set(own["example"])
+    if given == {""}:
+        return f"no scores of the examples of {measure.task}"
+    expected = {str(number) for number in range(1, count + 1)}
+    missing = len(expected - given)
+    if missing and given <= expected:
+        return f"{measure.task}: {missing:,} of {count:,} examples have no score"
+    return ""
+
+
+def _align(own: pd.DataFrame, first: Examples) -> Examples:
+    """Return the scores of a run as examples of the comparison.
+
+    Raises:
+        InputError: an example is not one of the task, or its gold score is another one.
+    """
+    count = len(first.outcome)
+    outcome = np.empty(count)
+    numbers = {str(number): number - 1 for number in range(1, count + 1)}
+    for _, line in own.iterrows():
+        place = numbers.get(line["example"])
+        if place is None:
+            raise InputError(
+                f"{line['task']} has the examples 1 to {count:,}, as `harness examples` numbers "
+                f"them, not {line['example']!r}",
+                file=line["place"],
+                key='column "example"',
+            )
+        gold = first.target[place]
+        given = line["target"]
+        if not np.isnan(given) and not abs(given - gold) <= _GOLD * max(1.0, abs(gold)):
+            raise InputError(
+                f"{line['task']}, example {line['example']}: the gold value is {gold:g}, not {given:g}",
+                file=line["place"],
+                key='column "target"',
+            )
+        outcome[place] = line["score"]
+    return replace(first, outcome=outcome)
+
+
+def _mean_of_tasks(part: pd.DataFrame, target: Target) -> float | None:
+    """Return a row's mean in points by its scores of whole tasks; None where one has none."""
+    means = []
+    for measure in target.measures:
+        own = part[(part["task"] == measure.task) & (part["example"] == "")]
+        if own.empty:
+            return None
+        means.append(own["score"].mean())
+    return 100 * float(np.mean(means))
