@@ -28,6 +28,7 @@ from harness.runs.experiment import (
     Experiment,
 )
 from harness.sources.corpus.catalogue import CATALOGUE
+from harness.tasks.licences import stated_licences
 from harness.tasks.own.data import TaskFile
 from studies.definition.study import Study
 
@@ -118,6 +119,16 @@ def corpora() -> str:
     )
 
 
+def licences() -> str:
+    """The licence of every data set that has a name here, texts to train on first."""
+    lines = []
+    for name, corpus in CATALOGUE.items():
+        lines.append((f"`{name}`", corpus.licence, corpus.uri.partition("?")[0]))
+    for name, licence in sorted(stated_licences().items(), key=lambda one: one[0].casefold()):
+        lines.append((name, licence.text, licence.link))
+    return table(("data set", "licence, as its source states it", "more"), lines)
+
+
 def _value(default: Any) -> str:
     if isinstance(default, Config):
         default = default.model_dump(exclude_defaults=True)
@@ -169,6 +180,7 @@ MADE: dict[str, Callable[[], str]] = {
     "executor": lambda: keys(ExecutorSettings),
     "corpus": lambda: keys(CorpusSettings),
     "corpora": corpora,
+    "licences": licences,
     "dev": lambda: keys(DevSettings),
     "file": lambda: keys(TaskFile),
     "study": lambda: keys(Study, without=Conditions.model_fields.keys() - {"dev"}),

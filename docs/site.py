@@ -65,6 +65,7 @@ CONTENTS = {
         "commands",
         "reference",
         "published",
+        "licences",
         "../harness/embedded/README",
         "../CHANGELOG",
         "../CONTRIBUTING",

@@ -93,6 +93,7 @@ def built_in() -> list[TableBuilder]:
     from reports.tables.compression import compression_figure, compression_tables
     from reports.tables.contamination import contamination
     from reports.tables.cost import cost_table, efficiency_tables
+    from reports.tables.licences import licence_table
     from reports.tables.limits import limits
     from reports.tables.mteb import mteb_tables
     from reports.tables.row_differences import difference_table
@@ -128,6 +129,7 @@ def built_in() -> list[TableBuilder]:
         TableBuilder("cost", lambda c, _: compression_tables(c), 400, ("compression",)),
         TableBuilder("cost", lambda c, b: compression_figure(c, b.first), 500),
         TableBuilder("run", lambda c, _: how_it_was_run(c), 100),
+        TableBuilder("run", lambda c, _: licence_table(c), 200),
         TableBuilder("limits", limits, 100),
     ]
 

@@ -357,14 +357,24 @@ def _sender_of_lines(part: pd.DataFrame) -> Sender:
         stated[column] = lines.iloc[0] if len(lines) else None
     texts = {}
     for column, line in stated.items():
-        if line is None:
-            texts[column] = ""
-            continue
-        where = {"file": line["place"], "key": f'column "{column}"'}
-        check = {"date": check_date, "link": check_link}.get(column)
-        text = str(line[column])
-        texts[column] = check(text, **where) if check is not None else text[:80]
+        texts[column] = ""
+        if line is not None:
+            texts[column] = _check_text(column, str(line[column]), str(line["place"]))
     return Sender(texts["submitter"], texts["date"], texts["link"])
+
+
+def _check_text(column: str, text: str, place: str) -> str:
+    """Return what a line states of its sender.
+
+    Raises:
+        InputError: a date or link that is none.
+    """
+    where = {"file": place, "key": f'column "{column}"'}
+    if column == "date":
+        return check_date(text, **where)
+    if column == "link":
+        return check_link(text, **where)
+    return text[:80]
 
 
 def _last_day(runs: Sequence[Record]) -> str:
