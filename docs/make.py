@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import yaml
 
-from docs import measured, published, robustness, validation
+from docs import answer, measured, published, robustness, validation
 from harness import registry
 from harness.config import Config
 from harness.executors.executor import ExecutorSettings
@@ -181,6 +181,7 @@ MADE: dict[str, Callable[[], str]] = {
     "corpus": lambda: keys(CorpusSettings),
     "corpora": corpora,
     "licences": licences,
+    "answer": answer.answer,
     "dev": lambda: keys(DevSettings),
     "file": lambda: keys(TaskFile),
     "study": lambda: keys(Study, without=Conditions.model_fields.keys() - {"dev"}),

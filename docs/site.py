@@ -15,8 +15,9 @@ from pathlib import Path
 
 from sphinx.cmd.build import build_main
 
-from docs import command_pages, method_pages, notebook_pages
+from docs import answer, command_pages, method_pages, notebook_pages
 from docs.make import REPOSITORY, published_numbers
+from reports.write.markdown import markdown_text
 
 CONTENTS = {
     "Tutorials": [
@@ -96,6 +97,9 @@ def collect(to: Path) -> None:
         f"docs/{name}.md": notebook_pages.page(Path(name).name, pictures)
         for name in CONTENTS["Notebooks"]
     }
+    rows = answer.row_pages()
+    pages |= rows
+    pages["docs/index.md"] = _link_rows(pages["docs/index.md"], rows)
     pages["docs/api/index.md"] += _contents("", API)
     pages["docs/index.md"] += "".join(
         _contents(caption, names) for caption, names in CONTENTS.items()
@@ -107,6 +111,23 @@ def collect(to: Path) -> None:
     shutil.copytree(docs / "static", to / "docs" / "static")
     shutil.copytree(REPOSITORY / "reports" / "images", to / "reports" / "images")
     shutil.copy(docs / "conf.py", to / "docs")
+
+
+def _link_rows(page: str, rows: dict[str, str]) -> str:
+    """Return the first page with a link from each row of its table to the row's page, and to the
+    live page.
+    """
+
+    def link(label: str) -> str:
+        name = answer.name_page(label)
+        return f"[{markdown_text(label)}](rows/{name}.md)"
+
+    live = f'<p><a href="../{answer.LIVE}/index.html">Sort the rows, and compare any two of them</a></p>'
+    shown = answer.answer(link, shown=len(rows))
+    head, begin, rest = page.partition("<!-- made: answer -->\n")
+    _, end, tail = rest.partition("<!-- end -->")
+    names = [f"rows/{Path(row).stem}" for row in sorted(rows)]
+    return f"{head}{begin}\n{shown}\n{live}\n\n{end}{tail}{_contents('', names)}"
 
 
 def _contents(caption: str, pages: list[str]) -> str:
@@ -121,6 +142,7 @@ def build(out: Path) -> int:
         code = build_main(
             ["-q", "-W", "--keep-going", "-b", "html", "-c", f"{folder}/docs", folder, str(out)]
         )
+    answer.write_live_page(out)
     (out / "index.html").write_text(
         '<meta http-equiv="refresh" content="0; url=docs/index.html">', encoding="utf-8"
     )

@@ -109,7 +109,7 @@ def _method_card(name: str) -> list[tuple[str, str]]:
     return found
 
 
-def _card(row: RecordedRow) -> FactList:
+def describe_row_card(row: RecordedRow) -> FactList:
     """All there is to know about a row."""
     first = row.records[0]
     items = [
@@ -161,7 +161,7 @@ def how_it_was_run(comparison: RecordedResults) -> list[Block]:
     for key, values in _collect_values(comparison.records, "environment").items():
         found.append((key, " / ".join(values)))
     about = FactList("run-environment", "Hardware and versions", tuple(found))
-    cards = [_card(row) for row in comparison.rows]
+    cards = [describe_row_card(row) for row in comparison.rows]
     return [Text((_RERUN,)), *cards, about, *protocol_table(comparison)]
 
 

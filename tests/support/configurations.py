@@ -38,6 +38,7 @@ ON_THE_HUB = {
     "FacebookAI/xlm-roberta-base": "xlm-roberta-base",
     "answerdotai/ModernBERT-base": "modernbert-base",
     "microsoft/mpnet-base": "mpnet-base",
+    "google/gemma-3-270m": "gemma3_text-640x18",
     "sentence-transformers/bert-base-nli-mean-tokens": "bert-base",
     "sentence-transformers/bert-large-nli-mean-tokens": "bert-large",
     "sentence-transformers/roberta-base-nli-mean-tokens": "roberta-base",
