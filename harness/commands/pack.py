@@ -36,7 +36,7 @@ def register(commands: Commands) -> None:
     pack.add_argument("--weights", action="store_true", help="with the models of all runs")
     pack.add_argument("--submitter", default="", metavar="NAME", help="who sends the archive")
     pack.add_argument(
-        "--link", default="", metavar="URL", help="where more is said of it, https://..."
+        "--link", default="", metavar="URL", help="a page with more on it, https://..."
     )
     pack.add_argument(
         "--with-paths",

@@ -50,7 +50,7 @@ COLUMNS = {
     "version": "of mteb or what else scored; noted where rows have several",
     "submitter": "who sent the row, for a page of several senders",
     "date": "of the row, as 2026-11-28, for such a page",
-    "link": "where more is said of the row, https://..., for such a page",
+    "link": "a page with more on the row, https://..., for such a page",
 }
 _NAMES = (
     "row",
