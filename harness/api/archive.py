@@ -9,7 +9,6 @@ from harness.files.zips import write_zip
 from harness.results.answer import Answer
 from harness.runs.pack import make_pack
 from reports.decide.question import comparison_of
-from reports.scores.joined import check_link
 from reports.with_report import WithReport
 
 
@@ -62,6 +61,8 @@ def pack(
     target = Path(out or f"{name}.zip")
     if target.suffix.lower() != ".zip":
         raise InputError("expected a name that ends with .zip", file=target, key="--out")
+    from reports.scores.joined import check_link
+
     check_link(link, key="--link")
     made = make_pack(
         workdir, name, data=data, weights=weights, paths=with_paths, sent=(submitter, link)
