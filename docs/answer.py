@@ -15,8 +15,8 @@ from pathlib import Path
 from harness.results.elsewhere import open_workdir
 from harness.results.store import RunFolder
 from reports.document.blocks import slug
+from reports.joined.joined_document import describe_joined
 from reports.load import RecordedRow, read_comparison
-from reports.scores.joined_document import describe_joined
 from reports.tables.run_details import describe_row_card
 from reports.write.markdown import markdown_text
 from reports.write.report_folder import write

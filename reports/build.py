@@ -111,7 +111,7 @@ def build_report(
 
 def _join(name: str, workdir: Path, files: Sequence[Path]) -> Report:
     """Return the page of a comparison and of what others sent; "shipped" is the package's own."""
-    from reports.scores.joined_document import describe_joined
+    from reports.joined.joined_document import describe_joined
 
     if name == SHIPPED_NAME and name not in comparison_files(workdir):
         with open_workdir(SHIPPED) as folder:

@@ -90,10 +90,9 @@ def run_build(args: argparse.Namespace) -> int:
 def _build(args: argparse.Namespace) -> int:
     from reports.build import build_report
     from reports.write import report_folder
-    from studies import SHIPPED_NAME
 
-    is_shipped = args.with_files and args.name == SHIPPED_NAME
-    if not args.workdir.is_dir() and not Path(args.name).exists() and not is_shipped:
+    is_named = Path(args.name).exists() or args.with_files  # those that ship need no folder
+    if not args.workdir.is_dir() and not is_named:
         raise InputError(
             f"--workdir {args.workdir}: no such folder",
             key="--workdir",

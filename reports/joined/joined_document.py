@@ -23,8 +23,8 @@ from reports.document.table import (
     rank_cells,
 )
 from reports.figures.intervals import overview
+from reports.joined.joiner import Joined, JoinedRow, Sender, join
 from reports.load import RecordedResults
-from reports.scores.joined import Joined, JoinedRow, Sender, join
 from reports.stats.estimate import mean_sd
 from reports.stats.verdicts import BETTER, WORSE, Ranking, kind_of
 

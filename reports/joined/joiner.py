@@ -24,7 +24,6 @@ from harness.results.elsewhere import MANIFEST, open_workdir
 from harness.results.facts import Facts
 from harness.results.record import Record
 from harness.results.store import RunFolder, comparison_files
-from reports.decide.question import question_of
 from reports.load import RecordedResults, RecordedRow, read_comparison
 from reports.read.examples import Examples
 from reports.read.score_tables import read_scores
@@ -112,7 +111,7 @@ class Joiner:
         InputError: no run of the comparison saved the scores of its examples.
         """
         self.base = base
-        self.target = question_of(base, "").target
+        self.target = _find_target(base)
         self.joined = Joined(self.target, [], dict(base.examples), base.facts)
         self.specs = [record.spec for record in base.records]
         self.first: dict[Measure, Examples] = {}
@@ -287,6 +286,21 @@ class Joiner:
             score = _mean_of_tasks(part, self.target)
         joined = JoinedRow(row, sender, conditions, "; ".join(lacks), score)
         self.joined.rows.append(joined)
+
+
+def _find_target(base: RecordedResults) -> Target:
+    """Return what the report of the comparison goes by.
+
+    Raises:
+        InputError: its rows have no scores by which they could be compared.
+    """
+    significance = Significance(base)
+    target = significance.first
+    if target is None:
+        raise InputError("no run has scores by which rows could be compared", file=base.name)
+    if why := significance.unknown(target):
+        raise InputError(f"on {target.title} nothing can be judged: {why}", file=base.name)
+    return target
 
 
 def join(base: RecordedResults, sources: Sequence[Path], sender: Sender) -> Joined:

@@ -1,0 +1,1 @@
+"""Rows of several senders on one page."""
