@@ -24,6 +24,7 @@ from studies import SHIPPED, SHIPPED_NAME, SHIPPED_TABLE
 
 _SHOWN = 15
 _COLUMNS = 6  # of the table: place, row, score, deviation, seeds, group
+_GROUP = 5  # of these columns: the letters of a row
 _START = "mean"
 FOLDER = "docs/rows"
 LIVE = "answer"
@@ -38,19 +39,28 @@ def read_table() -> list[list[str]]:
 
 
 def describe_answer() -> str:
-    """Return which rows may be the best, what training gains, and how far that reaches."""
+    """Return which row is the best, what is better than the untrained start, and how far that
+    reaches.
+    """
     _, *rows = read_table()
     best = rows[0]
-    letter = best[5][:1]
-    alike = [row[1] for row in rows if letter in row[5]]
+    alike = [row[1] for row in rows[1:] if _share_group(best, row)]
+    said = f"Of {len(rows)} rows {best[1]} has the highest score, {best[2]}"
+    if alike:
+        said += f"; it does not differ significantly from {'; '.join(alike)}"
     start = next(row for row in rows if row[1] == _START)
-    above = sum(float(row[2]) > float(start[2]) for row in rows)
+    above = [row for row in rows if float(row[2]) > float(start[2])]
+    better = [row for row in above if not _share_group(start, row)]
     return (
-        f"Of {len(rows)} rows {best[1]} has the highest score, {best[2]}; not significantly worse: "
-        f"{'; '.join(alike[1:])}. {above} rows are above untrained mean pooling ({start[2]}).\n\n"
+        f"{said}. {len(better)} rows are significantly better than untrained mean pooling ({start[2]}); "
+        f"{len(above)} have a higher mean.\n\n"
         "This holds for a model of 7 million parameters after 100 training steps of 32 texts, on one set of pairs. "
         "Small runs predict the order of large ones only in part ([what they predict](prediction.md))."
     )
+
+
+def _share_group(one: list[str], other: list[str]) -> bool:
+    return not set(one[_GROUP]).isdisjoint(other[_GROUP])
 
 
 def answer(link: Callable[[str], str] = markdown_text, shown: int = _SHOWN) -> str:

@@ -8,7 +8,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from harness.files.printable import join_some
 from reports.document.blocks import Block as Part
 from reports.document.blocks import Document, Section, Text
 from reports.document.table import (
@@ -28,6 +27,7 @@ from reports.load import RecordedResults
 from reports.stats.estimate import mean_sd
 from reports.stats.verdicts import BETTER, WORSE, Ranking, kind_of
 
+_NAMED = 6
 _SENT = (
     Column("conditions", "Made", numeric=False, aside=True),
     Column("submitter", "Submitter", numeric=False, aside=True),
@@ -120,8 +120,15 @@ def _describe_best(block: Ranking) -> str:
         return f"{best.label} is the best of {len(block.judged)} rows: {score}."
     return (
         f"{best.label} has the highest score of {len(block.judged)} rows: {score}. "
-        f"Not significantly worse: {join_some(others, 6)}."
+        f"Others that may be the best (95 %): {_list_rows(others)}."
     )
+
+
+def _list_rows(labels: Sequence[str]) -> str:
+    """Return labels, which may have commas, in a row; the first of many."""
+    shown = "; ".join(labels[:_NAMED])
+    left = len(labels) - _NAMED
+    return f"{shown} and {left} more" if left > 0 else shown
 
 
 def _sender_cells(one: JoinedRow) -> tuple[Cell, ...]:
