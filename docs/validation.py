@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
+from pathlib import Path
 
 from docs.measured import all_figures, markdown
+from harness.files.reading import read_toml
 from tools.validate.evidence import read_evidence
 from tools.validate.public_models import PART, case_of, read_published
+
+REPOSITORY = Path(__file__).parents[1]
+RECIPES = REPOSITORY / "methods" / "recipes"
+TESTS = REPOSITORY / "tests" / "methods"
 
 
 def public_models() -> str:
@@ -34,7 +41,38 @@ def campaigns() -> str:
     return markdown(("part", "figures", "with a bound", "beyond it", "draws"), rows)
 
 
+def tests_of_method(name: str) -> dict[str, int]:
+    """Return the test files of a method, each with its number of test functions."""
+    found = {}
+    for file in (TESTS / f"test_{name}.py", TESTS / "test_training_free.py"):
+        if not file.is_file():
+            continue
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+        tests = [one for one in functions if one.name.startswith("test_")]
+        if file.stem != f"test_{name}":
+            tests = [one for one in tests if name in ast.unparse(one)]
+        if tests:
+            found[file.name] = len(tests)
+    return found
+
+
+def methods() -> str:
+    """Return each method with its original code and the tests of its loss or vectors."""
+    rows = []
+    for file in sorted(RECIPES.glob("*.toml")):
+        card = read_toml(file).get("card")
+        if card is None:
+            continue
+        tests = tests_of_method(file.stem)
+        names = ", ".join(f"`tests/methods/{name}`" for name in tests)
+        source = card.get("reference") or "none named"
+        rows.append([file.stem, str(source), names or "–", str(sum(tests.values()))])
+    return markdown(("method", "original code", "files", "tests"), rows)
+
+
 MADE: dict[str, Callable[[], str]] = {
     "validation-models": public_models,
     "validation-campaigns": campaigns,
+    "validation-methods": methods,
 }
