@@ -13,7 +13,7 @@ _COLUMNS = (
     Column("data", "Data set", numeric=False),
     Column("used", "Used for", numeric=False),
     Column("licence", "Licence", "as its source states it", numeric=False),
-    Column("link", "Link", numeric=False, aside=True),
+    Column("source", "More", numeric=False, aside=True),
 )
 _EMBEDDED = "embedded:"
 
@@ -24,7 +24,7 @@ def licence_table(comparison: RecordedResults) -> list[Table]:
     for name, used, licence in dict.fromkeys(_data_sets(comparison)):
         link = EMPTY
         if licence.link.startswith(("https://", "http://")):
-            link = Cell(licence.link.split("://", 1)[1], url=licence.link)
+            link = Cell(licence.link.split("://", 1)[1], code=True)
         lines.append(TableRow((Cell(name), Cell(used), Cell(licence.text), link)))
     if not lines:
         return []
