@@ -41,7 +41,7 @@ def campaigns() -> str:
     return markdown(("part", "figures", "with a bound", "beyond it", "draws"), rows)
 
 
-def tests_of_method(name: str) -> dict[str, int]:
+def count_tests(name: str) -> dict[str, int]:
     """Return the test files of a method, each with its number of test functions."""
     found = {}
     for file in (TESTS / f"test_{name}.py", TESTS / "test_training_free.py"):
@@ -64,7 +64,7 @@ def methods() -> str:
         card = read_toml(file).get("card")
         if card is None:
             continue
-        tests = tests_of_method(file.stem)
+        tests = count_tests(file.stem)
         names = ", ".join(f"`tests/methods/{name}`" for name in tests)
         source = card.get("reference") or "none named"
         rows.append([file.stem, str(source), names or "–", str(sum(tests.values()))])

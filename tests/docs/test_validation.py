@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from docs.validation import RECIPES, TESTS, tests_of_method
+from docs.validation import RECIPES, TESTS, count_tests
 from harness.files.reading import read_toml
 from tools.validate.evidence import Evidence, read_evidence, write_evidence
 from tools.validate.public_models import PART, case_of, read_published
@@ -31,12 +31,12 @@ def test_every_method_with_original_code_has_tests() -> None:
     without = []
     for file in RECIPES.glob("*.toml"):
         card = read_toml(file).get("card")
-        if card is not None and card.get("reference") and not tests_of_method(file.stem):
+        if card is not None and card.get("reference") and not count_tests(file.stem):
             without.append(file.stem)
     assert without == []
 
 
 def test_tests_of_a_method_are_counted() -> None:
     text = (TESTS / "test_simcse.py").read_text(encoding="utf-8")
-    assert tests_of_method("simcse")["test_simcse.py"] == text.count("\ndef test_")
-    assert tests_of_method("no_such_method") == {}
+    assert count_tests("simcse")["test_simcse.py"] == text.count("\ndef test_")
+    assert count_tests("no_such_method") == {}
