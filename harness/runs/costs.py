@@ -35,6 +35,7 @@ from harness.runs.typical_costs import (
     fitting_work,
     measure_products,
     method_cost,
+    overhead,
     read_shape,
     text_seconds,
 )
@@ -307,6 +308,9 @@ class CostEstimate:
             return
         corrections = self._corrections(known)
         timed = set[str]()
+        first, other = overhead()
+        if corrections:  # the runs that correct have all that a run does
+            first = other = 0.0
         for cost in unknown:
             job = next(job for job in cost.jobs if not job.spec.missing)
             typical = self._typical.find(job)
@@ -314,13 +318,15 @@ class CostEstimate:
                 continue
             factor = corrections.get(job.spec.base_model, corrections.get("", 1.0))
             cost.training = typical.training * factor
-            cost.scoring = typical.scoring * factor
+            cost.scoring = typical.scoring * factor + other
             cost.weights = typical.weights
             cost.vectors = typical.vectors
             cost.rough = True
+            if not timed:
+                cost.once = first - other
             if typical.architecture not in timed:
                 timed.add(typical.architecture)
-                cost.once = typical.inference
+                cost.once += typical.inference
 
     def _corrections(self, known: Iterable[RowCost]) -> dict[str, float]:
         """Return base model -> the ratio of what runs took here to what was to be expected of them;

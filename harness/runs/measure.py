@@ -56,7 +56,7 @@ def time_row(
         else:
             step = 0.0
             method = _fit(row, corpus, device, precision)
-        texts = _texts_of(corpus)
+        texts = sample_texts(corpus)
         method.encode(texts[:8], device=device)
         started = clock()
         method.encode(texts, device=device)
@@ -110,7 +110,7 @@ def _fit(row: Row, corpus: Corpus | None, device: str, precision: str) -> Method
     return method.fit(corpus, context)
 
 
-def _texts_of(corpus: Corpus | None) -> Sequence[str]:
+def sample_texts(corpus: Corpus | None) -> Sequence[str]:
     """Return texts to encode: of the corpus, else a few sentences again and again."""
     if corpus is None:
         texts: list[str] = []

@@ -190,6 +190,18 @@ def method_cost(name: str) -> MethodCost:
     return MethodCost(**methods.get(name, methods["simcse"]))
 
 
+def overhead() -> tuple[float, float]:
+    """Seconds that the first run of a process takes besides training, encoding and scoring, and any
+    other.
+
+    >>> first, other = overhead()
+    >>> first > other
+    True
+    """
+    seconds = _read_table()["overhead"]
+    return seconds["start"] + seconds["run"], seconds["run"]
+
+
 def count_public(tasks: Iterable[str]) -> dict[str, Texts]:
     """The texts of those of some tasks that are in the table.
 

@@ -6,7 +6,8 @@
 Each part replaces its own figures and leaves the others. `encoding` is the share of the speed of a
 product of matrices that `Encoder.encode` reaches, by the width of the model; `methods` what a
 training step, an encoding and a fit of each method cost, in encodings of the same texts;
-`classifier` the cost of SentEval's classifier; `tasks` the texts of the public data sets, which have
+`classifier` the cost of SentEval's classifier; `overhead` the seconds of whatever else a run does;
+`tasks` the texts of the public data sets, which have
 to be within reach. Seconds are of the processor, so that other work on the machine matters little.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,7 +27,7 @@ from harness.errors import HarnessError
 from harness.method import FitContext
 from harness.runs import typical_costs
 from harness.runs.costs import read_passes, texts_of_corpus
-from harness.runs.measure import time_row
+from harness.runs.measure import sample_texts, time_row
 from harness.runs.rows import Row
 from harness.runs.typical_costs import Shape, Texts
 from harness.sources import load_corpus
@@ -121,7 +123,7 @@ def measure_method(row: Row, encoder: Encoder) -> dict[str, float]:
     corpus = None
     if row.corpus is not None:
         corpus = load_corpus(row.corpus.uri, kind=row.corpus.kind, limit=SAMPLE)
-    texts = texts_of_corpus(corpus) if corpus is not None else list(sentences())
+    texts = texts_of_corpus(corpus) if corpus is not None else list(sample_texts(None))
     length = row.length(corpus)
     one = time_encoding(encoder, texts) / len(texts)
     if length is None:
@@ -142,11 +144,6 @@ def measure_method(row: Row, encoder: Encoder) -> dict[str, float]:
     encode = rates["sentence"] / one / (passes / Texts.of(texts).tokens)
     figures = {"step": step, "encode": encode, "fit": fit}
     return {name: float(f"{value:.2g}") for name, value in figures.items()}
-
-
-def sentences() -> Any:
-    """Return the texts that a method without a corpus is timed on."""
-    return load_corpus("embedded:sentences", limit=SAMPLE)
 
 
 def measure_classifier() -> dict[str, float]:
@@ -177,6 +174,27 @@ def measure_classifier() -> dict[str, float]:
     return found
 
 
+def measure_overhead() -> dict[str, float]:
+    """Return the seconds that a run takes besides training, encoding and scoring, and those that the
+    first one of a process takes more: it imports libraries.
+    """
+    from harness import api
+
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "pairs.csv"
+        file.write_text(
+            "sentence1,sentence2,score\nA dog.,A cat.,1\nIt rains.,Rain.,4\nNo.,Yes.,0\n"
+        )
+        for pooling in ("mean", "cls"):
+            started = time.process_time()
+            rows = [{"method": "pooling", "config": {"pooling": pooling}}]
+            work = Path(folder) / pooling
+            api.compare(rows, suites=[str(file)], workdir=work, tracked=False, formats=[])
+            found.append(time.process_time() - started)
+    return {"start": round(found[0] - found[1], 1), "run": round(found[1], 1)}
+
+
 def count_tasks() -> dict[str, dict[str, float]]:
     """Return the texts of the public tasks; those whose data is out of reach keep their figures."""
     from harness.tasks.base import task_key
@@ -204,6 +222,7 @@ PARTS: dict[str, Callable[[], Any]] = {
     "encoding": measure_encoding,
     "methods": measure_methods,
     "classifier": measure_classifier,
+    "overhead": measure_overhead,
     "tasks": count_tasks,
 }
 
