@@ -18,6 +18,8 @@ from tests.support.small_studies import CHEAP, search
 
 SPACE = {"dimension": {"low": 2, "high": 8}}
 
+pytestmark = pytest.mark.usefixtures("few_pairs", "no_report")
+
 
 def _draw(answer: Callable[[int], Any]) -> Callable[..., Any]:
     """A sampler that draws so from the second trial on."""

@@ -27,12 +27,14 @@ REPOSITORY = Path(__file__).parents[3]
 
 pytestmark = pytest.mark.timeout(600)
 
-# A process for each moment, forked before any of them computes. Arguments: work directory,
-# specification, log of steps.
+# A process for each moment, forked before any of them computes, with what each would import.
+# Arguments: work directory, specification, log of steps.
 KILLED = """
 import json, os, signal, sys
 from pathlib import Path
 import pytest
+import scipy.stats
+from transformers import BertForMaskedLM, BertModel, BertTokenizerFast
 import harness.runs.execute
 from harness.results.spec import RunSpec
 from harness.results.store import RunFolder

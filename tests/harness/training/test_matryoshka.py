@@ -19,20 +19,22 @@ from torch.nn import functional
 from harness import registry
 from harness.encoder.network import count_tokens
 from harness.encoder.prefixes import Prefixes, replay_pass
-from harness.method import FitContext, require_corpus
+from harness.method import DEFAULT_BASE_MODEL, FitContext, require_corpus
 from harness.sources import load_corpus
 from harness.training import TrainedMethod
 from harness.training.loop import Trainer
 from methods.objectives import barlow_twins_terms, nt_xent
+from tests.support.bases import narrow_bert
 from tests.support.errors import raises_input_error
 
 WIDTHS = (256, 64, 16)
 SMALL: dict[str, dict[str, Any]] = {"declutr": {"l_min": 8, "l_max": 30}}
 
 
-def trainer(name: str, **values: Any) -> Trainer:
+def trainer(name: str, base_model: str = DEFAULT_BASE_MODEL, **values: Any) -> Trainer:
     kind: type[TrainedMethod] = registry.load(registry.METHODS, name)
-    method = kind(kind.configure({"batch_size": 8, **SMALL.get(name, {}), **values}))
+    config = kind.configure({"batch_size": 8, **SMALL.get(name, {}), **values})
+    method = kind(config, base_model=base_model)
     kinds = {"documents": 4, "pairs": 16, "sentences": 16}
     corpus = require_corpus(
         method, load_corpus(f"embedded:{method.text}", kind=method.text, limit=kinds[method.text])
@@ -114,7 +116,8 @@ def test_it_is_the_loss_of_sentence_transformers_on_the_same_vectors() -> None:
     ],
 )
 def test_every_trained_method_can_be_trained_so(name: str) -> None:
-    run = trainer(name, matryoshka=(32,))
+    base_model = narrow_bert()
+    run = trainer(name, base_model, matryoshka=(32,))
     run.encoder.train()
     run.heads.train()
     if name == "llm2vec":  # its first phase has no sentence vectors
@@ -125,7 +128,7 @@ def test_every_trained_method_can_be_trained_so(name: str) -> None:
     both = run._terms(run.stream.batch(0))
     assert run.widths == [32, run.encoder.dimension]
     torch.manual_seed(2)
-    alone = trainer(name)
+    alone = trainer(name, base_model)
     alone.encoder.train()
     alone.heads.train()
     assert both.keys() == alone._terms(alone.stream.batch(0)).keys()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -36,13 +37,20 @@ PLACES = (
 )
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_nothing_is_written_or_deleted_through_a_link_that_leads_out(
-    tmp_path: Path, place: str
-) -> None:
-    workdir = tmp_path / "work"
+@pytest.fixture(scope="module")
+def reported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A work directory with a report; not to be changed."""
+    workdir = tmp_path_factory.mktemp("reported") / "work"
     synthetic.Invented(workdir, scale=0.03).add("a", tasks=("STS-B", "Embedded-STS-natural"))
     build_report("invented", workdir, formats=["md"])
+    return workdir
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_nothing_is_written_or_deleted_through_a_link_that_leads_out(
+    reported: Path, tmp_path: Path, place: str
+) -> None:
+    workdir = shutil.copytree(reported, tmp_path / "work")
     outside = tmp_path / "outside"
     outside.mkdir()
     for name in ("precious.txt", ".precious.txt.part", ".hidden"):
