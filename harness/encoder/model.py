@@ -3,14 +3,12 @@ folders.
 
 A saved encoder is a chain of sentence-transformers' own modules, whose classes read and write their
 files. Two are ours, in `harness.modules`: `SecondCopy` of an echo, and `LastMask` of a template
-with several [MASK]s. Its library takes seconds to import, and most encoders are a transformer and a
-pooling: these two are written without it, as it writes them.
+with several [MASK]s.
 """
 
 from __future__ import annotations
 
 import inspect
-import json
 import re
 from dataclasses import asdict
 from pathlib import Path
@@ -46,8 +44,6 @@ _CHAIN = re.compile(
     "Transformer( WeightedLayerPooling)?( WordWeights)?( CNN)?( SecondCopy| LastMask)? Pooling( Dense| Normalize)*"
 )
 _OURS = ("SecondCopy", "LastMask")
-_TRANSFORMER = "sentence_transformers.base.modules.transformer.Transformer"
-_POOLING = "sentence_transformers.sentence_transformer.modules.pooling.Pooling"
 _MODES = {
     "cls": "cls",
     "mean": "mean",
@@ -196,7 +192,7 @@ class Encoder(Network):
                     "idx": 0,
                     "name": "0",
                     "path": "",
-                    "type": _TRANSFORMER,
+                    "type": _type_of("Transformer"),
                 }
             ]
             with torch.random.fork_rng(
@@ -204,15 +200,15 @@ class Encoder(Network):
             ):  # modules are drawn at random before they get their weights
                 modules = _modules_of(self)
             for index, module in enumerate(modules, start=1):
-                only_settings = isinstance(module, tuple)
-                if only_settings:
-                    kind = module[0]
+                ours = isinstance(module, tuple)
+                if ours:
+                    kind = f"harness.modules.{module[0]}"
                 else:
                     kind = _class_of(module)
                 place = f"{index}_{kind.rpartition('.')[2]}"
                 (staged / place).mkdir()
-                if only_settings:
-                    _write_settings(staged / place / "config.json", *module)
+                if ours:
+                    write_json(staged / place / "config.json", module[1])
                 else:
                     module.save(str(staged / place))
                 rows.append(
@@ -380,12 +376,14 @@ def _write_transformer(encoder: Network, folder: Path) -> None:
 
 
 def _modules_of(encoder: Network) -> list[Any]:
-    """The modules after the transformer: sentence-transformers' own, and class and settings of one
-    of ours and of the pooling.
+    """The modules after the transformer: sentence-transformers' own, and name and settings of one
+    of ours.
 
     Raises:
         InputError: a part of the encoder that none of them can express.
     """
+    from sentence_transformers.sentence_transformer import modules
+
     pooling = encoder.pooling
     depth = _depth(encoder)
     tokens = encoder.token_module
@@ -396,7 +394,6 @@ def _modules_of(encoder: Network) -> list[Any]:
         # is the same.
         layers = torch.tensor(pooling.layers(depth))
         weights = torch.bincount(layers, minlength=depth + 1).float()
-        modules = _stock_modules()
         average = modules.WeightedLayerPooling(width, depth, 0, nn.Parameter(weights))
         chain.append(average)
     if tokens is not None:
@@ -410,7 +407,6 @@ def _modules_of(encoder: Network) -> list[Any]:
             _word_weights(encoder, {}, others=1)
         )  # times the mask, so that padding is zeros
         width = tokens.out_features
-        modules = _stock_modules()
         convolution = modules.CNN(tokens.inputs, tokens.filters, list(tokens.widths))
         convolution.load_state_dict(tokens.state_dict())
         chain.append(convolution)
@@ -421,12 +417,7 @@ def _modules_of(encoder: Network) -> list[Any]:
     chain += ours
     modes = {ours: theirs for theirs, ours in _MODES.items()}
     mode = modes["last" if pooling.reads == "last" else pooling.mode]
-    settings = {
-        "embedding_dimension": width,
-        "pooling_mode": mode,
-        "include_prompt": encoder.include_prompt,
-    }
-    chain.append((_POOLING, settings))
+    chain.append(modules.Pooling(width, mode, include_prompt=encoder.include_prompt))
     steps = [*encoder.head]
     if encoder.affine is not None:
         steps.append(encoder.affine)
@@ -472,31 +463,22 @@ def _word_weights(encoder: Network, named: dict[str, float], *, others: float) -
 
 
 def _own_module(encoder: Network) -> list[tuple[str, dict[str, Any]]]:
-    """Class and settings of the module of ours that the pooling needs; none where stock modules
+    """Name and settings of the module of ours that the pooling needs; none where stock modules
     express it.
     """
     prompt = encoder.pooling.prompt
     name = {"pooling": encoder.pooling.name}
     if encoder.echo_frame is not None:
-        return [("harness.modules.SecondCopy", {**name, **asdict(encoder.echo_frame)})]
+        return [("SecondCopy", {**name, **asdict(encoder.echo_frame)})]
     if prompt is not None and prompt.several_masks:
-        return [("harness.modules.LastMask", {**name, "token": encoder.tokenizer.mask_token_id})]
+        return [("LastMask", {**name, "token": encoder.tokenizer.mask_token_id})]
     return []
 
 
-def _stock_modules() -> Any:
-    """Return the modules of sentence-transformers, which takes seconds to import."""
+def _type_of(kind: str) -> str:
     from sentence_transformers.sentence_transformer import modules
 
-    return modules
-
-
-def _write_settings(file: Path, kind: str, settings: dict[str, Any]) -> None:
-    """Write the settings of a module without weights; those of the pooling as its own class does."""
-    if kind == _POOLING:
-        file.write_text(json.dumps(settings, indent=4), "utf-8")
-    else:
-        write_json(file, settings)
+    return _class_of(getattr(modules, kind))
 
 
 def _class_of(module: Any) -> str:
