@@ -66,7 +66,6 @@ class Mlflow:
             tuple[str, str], Run
         ] = {}  # record id and row, as one run may be in several rows
         self.changed: set[str] = set()  # ids of the runs of rows that have to be written
-        self.alone = False  # no other process of this machine sends meanwhile
         with self.sending():
             self.id = self._experiment(name, uri)
             self._take(self._runs())
@@ -132,43 +131,23 @@ class Mlflow:
             token = page.token or ""
         return runs
 
-    @contextmanager
-    def sending_many(self) -> Iterator[None]:
-        """Keep other processes of this machine from sending until the block ends, so that what the
-        store has is read once and not for each record.
-        """
-        with self.sending():
-            self.sent.clear()
-            self.rows.clear()
-            self._take(self._runs())
-            self.alone = True
-            try:
-                yield
-            finally:
-                self.alone = False
-
     def send(self, record: Record) -> bool:
         """Store `record`; False when it is there already. A run that has changed is replaced."""
         if self._has(record):
             return False
         with self.sending():
+            found = self._runs(f"tags.`harness.id` = '{record.id}'")  # others may send, too
+            keys = [_key_of(run) for run in found]
+            for key in [(record.id, record.row), *keys]:
+                self.sent.pop(key, None)
+            self._take(found)
             row = content_id(row_params(record))
-            if not self.alone:
-                self._read_again(record, row)
+            if row not in self.rows:
+                self._take(self._runs(f"tags.`harness.parent` = '{row}'"))
             if self._has(record):
                 return False
             self._send(record, row)
             return True
-
-    def _read_again(self, record: Record, row: str) -> None:
-        """Learn what others have sent of a record and its row meanwhile."""
-        found = self._runs(f"tags.`harness.id` = '{record.id}'")
-        keys = [_key_of(run) for run in found]
-        for key in [(record.id, record.row), *keys]:
-            self.sent.pop(key, None)
-        self._take(found)
-        if row not in self.rows:
-            self._take(self._runs(f"tags.`harness.parent` = '{row}'"))
 
     def _has(self, record: Record) -> bool:
         known = self.sent.get((record.id, record.row))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Protocol
@@ -145,12 +145,10 @@ def sync(workdir: Path, uri: str | None = None) -> int:
         with own_settings():
             for comparison, records in comparisons.items():
                 backend = _open(workdir, comparison, target)
-                many = getattr(backend, "sending_many", nullcontext)
-                with many():
-                    for record in records:
-                        if backend.send(record):
-                            count += 1
-                    backend.end_rows()
+                for record in records:
+                    if backend.send(record):
+                        count += 1
+                backend.end_rows()
     except ENDS as error:
         local = target.startswith(SQLITE)
         if local:
