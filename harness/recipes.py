@@ -275,19 +275,27 @@ def recipe_of(
             ),
         )
     if asked not in preset.families:
-        kind = asked.split("-")[0]
-        of_kind = [family for family in preset.families if family.startswith(kind)]
-        near = [*of_kind, *preset.families][0]
         families = ", ".join(preset.families)
         raise InputError(
             f'preset "{name}" has no values for {asked}, the family {of}, but for {families}',
             file=where,
             remedy=(
                 f'give preset = "{DEFAULT}" for the defaults of the options, or family = '
-                f'"{near}" to have those values all the same'
+                f'"{_near_family(preset, asked)}" to have those values all the same'
             ),
         )
     return preset.of(asked)
+
+
+def _near_family(preset: Recipes, family: str) -> str:
+    """Return the first family of a preset that is of the same kind, such as BERT; else the first
+    of all.
+    """
+    kind = family.split("-")[0]
+    for other in preset.families:
+        if other.startswith(kind):
+            return other
+    return next(iter(preset.families))
 
 
 def _behind(presets: Presets, alias: str, where: str) -> tuple[Recipes, str, str]:

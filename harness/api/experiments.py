@@ -32,6 +32,7 @@ from harness.files.reading import inline
 from harness.machine.progress import Reporter
 from harness.method import DEFAULT_BASE_MODEL, Method, locating
 from harness.results.comparison import Tuning
+from harness.results.spec import RunSpec
 from harness.results.store import checked_workdir, read_comparison_file
 from harness.runs.against import find_other_rows
 from harness.runs.code_changes import describe_code_changes
@@ -251,12 +252,10 @@ def compare(
         given["suites"] = store.frames("suites", suites)
         given["dev"] = store.frames("dev", dev)
         given["corpus"] = store.corpus(corpus, columns, limit)
-        changes = [
-            *overrides,
-            *keywords.as_overrides(**given),
-            *keywords.table_overrides("shared", shared),
-            *keywords.table_overrides("shared", options),
-        ]
+        changes = list(overrides)
+        changes += keywords.as_overrides(**given)
+        changes += keywords.table_overrides("shared", shared)
+        changes += keywords.table_overrides("shared", options)
         if options:
             methods = [row.method for row in read_experiment(source, overrides).methods]
             keywords.check_options(compare, options, methods)
@@ -270,20 +269,11 @@ def compare(
             against=against,
             executor=executor,
         )
-    folder, name = checked_workdir(workdir), planned.plan.experiment.name
+    folder = checked_workdir(workdir)
+    name = planned.plan.experiment.name
     with comparison_lock(folder, name):
         if planned.budget is not None:
-            from studies.tune import tune_rows
-
-            untuned = planned.plan.experiment
-            more: dict[str, Any] = {
-                "tracked": tracked,
-                "tracking_uri": tracking_uri,
-                "quiet": reporter.quiet,
-                "page": page,
-            }
-            planned.tuned = tune_rows(untuned, planned.budget, folder, **more)
-            planned.plan = make_plan(with_winners(untuned, planned.tuned), planned.where)
+            _tune(planned, planned.budget, folder, reporter, tracked, tracking_uri)
         tracker = Tracker(folder, name, tracking_uri) if tracked else None
         ending = closing(tracker) if tracker is not None else nullcontext()
         with refuse_exits(), reporter, ending:
@@ -364,11 +354,38 @@ def _row(row: Any) -> Any:
     }
 
 
+def _tune(
+    planned: Planned,
+    budget: Budget,
+    folder: Path,
+    reporter: Reporter,
+    tracked: bool,
+    tracking_uri: str | None,
+) -> None:
+    """Search every row, and plan the best configurations as rows of their own."""
+    from studies.tune import tune_rows
+
+    untuned = planned.plan.experiment
+    planned.tuned = tune_rows(
+        untuned,
+        budget,
+        folder,
+        tracked=tracked,
+        tracking_uri=tracking_uri,
+        quiet=reporter.quiet,
+        page=page,
+    )
+    planned.plan = make_plan(with_winners(untuned, planned.tuned), planned.where)
+
+
 def _run(planned: Planned, folder: Path, reporter: Reporter, tracker: Tracker | None) -> Grid:
     """Run a plan; the lock of the comparison is held."""
-    plan, e, more_seeds = planned.plan, planned.plan.experiment, None
+    plan = planned.plan
+    e = plan.experiment
+    more_seeds = None
     if planned.choices.until is not None:
-        more_seeds, earlier = more_seeds_of(planned.choices.until, e), None
+        more_seeds = more_seeds_of(planned.choices.until, e)
+        earlier = None
         with suppress(InputError):  # a damaged file is written again
             earlier = read_comparison_file(folder, e.name)
         more_seeds.check_earlier(e.name, earlier)
@@ -458,17 +475,7 @@ def reproduce_command(planned: Planned, plan: Plan, job: Job) -> str:
     """
     spec = job.spec
     row = job.row
-    overrides = planned.choices.overrides
-    # the executor affects no result
-    own = [change for change in overrides if not change.startswith("executor")]
-    changes = [
-        *own,
-        *plan.schedule.overrides,
-        f"seeds=[{spec.seed}]",
-        f'base_models=["{spec.base_model}"]',
-    ]
-    if spec.vary:
-        changes += [f"vary={json.dumps(spec.vary)}", f"held_seed={spec.held}"]
+    changes = _changes_of(planned, plan, spec)
     if plan.row_of(job).added:  # an added start comes with a row of the file
         trained = [other.row for other in plan.jobs if plan.starts.get(other.id) == job.id]
         row = trained[0] if trained else row
@@ -498,6 +505,21 @@ def reproduce_command(planned: Planned, plan: Plan, job: Job) -> str:
     for change in changes:
         words += ["--set", change]
     return shlex.join(words)
+
+
+def _changes_of(planned: Planned, plan: Plan, spec: RunSpec) -> list[str]:
+    """Return the overrides with which an experiment makes one run alone."""
+    changes = []
+    for change in planned.choices.overrides:
+        if not change.startswith("executor"):  # it affects no result
+            changes.append(change)
+    changes += plan.schedule.overrides
+    changes.append(f"seeds=[{spec.seed}]")
+    changes.append(f'base_models=["{spec.base_model}"]')
+    if spec.vary:
+        changes.append(f"vary={json.dumps(spec.vary)}")
+        changes.append(f"held_seed={spec.held}")
+    return changes
 
 
 def check_overlaps(plan: Plan, workdir: Path) -> list[str]:

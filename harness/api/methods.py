@@ -83,45 +83,37 @@ def train(
         TrainingStopped: the training collapsed or diverged.
         RunError: an error in the method's own code, with its line.
     """
-    kind: type[Method] = (
-        registry.load(registry.METHODS, method)
-        if isinstance(method, str)
-        else register_given(method)
-    )
     if isinstance(method, Method):
         if config or preset or options:
             message = "this method is an instance, which has its options"
             raise InputError(message, key="config, preset, options", remedy="leave them out")
+        kind = register_given(method)
         settled = method.config
         base_model = method.base_model
     else:
+        if isinstance(method, str):
+            kind = registry.load(registry.METHODS, method)
+        else:
+            kind = register_given(method)
         check_options(train, options, [kind.name])
         values = {**(config or {}), **options}
         settled = kind.configure(values, preset=preset, family=family, base_model=base_model)
-    target = Path(out) if out is not None else None
-    if target is not None and (target / METHOD_FILE).exists():
-        raise InputError(
-            f"--out {target}: holds a saved model already",
-            key="--out",
-            remedy="name another folder or delete it",
-        )
-    if target is not None:
+    target = None
+    folder = None
+    if out is not None:
+        target = Path(out)
         _check_room(target)
+        folder = target.with_name(target.name + ".training")
     fitted = kind(settled, base_model=base_model)
-    text = fitted.text
     items = None
-    if text != "none":
-        items = _load_text(corpus, text, limit, columns)
+    if fitted.text != "none":
+        items = _load_text(corpus, fitted.text, limit, columns)
     dev_set = None
     if dev is not None and hasattr(settled, "learning_rate"):
         dev_set = _load_dev(dev)
-    folder = None
-    if target is not None:
-        folder = target.with_name(target.name + ".training")
-    with (
-        work_lock(folder) if folder is not None else nullcontext(),
-        progress or Reporter.of_caller() as shown,
-    ):
+    lock = work_lock(folder) if folder is not None else nullcontext()
+    reporter = progress or Reporter.of_caller()
+    with lock, reporter as shown:
         shown.start(kind.name)
         context = FitContext(
             seed=seed,
@@ -131,15 +123,7 @@ def train(
             folder=folder,
             progress=shown.step,
         )
-        try:
-            with locating(RunError, [kind]):
-                fitted.fit(items, context)
-        except TrainingStopped as stop:
-            curves = ""
-            if folder is not None:
-                curves = f" (curves: {folder / 'curves.jsonl'})"
-            shown.finish_run(f"{stop.status}: {stop.reason}{curves}")
-            raise
+        _fit(fitted, items, context, shown)
         if target is not None:
             learnt_from = items.uri if items is not None else "no text"
             where = markdown_text(f"from {base_model} on {learnt_from}")
@@ -147,6 +131,19 @@ def train(
             fitted.save(target, card=card)
         shown.finish_run(_describe_end(fitted, target))
     return fitted
+
+
+def _fit(method: Method, items: Corpus | None, context: FitContext, shown: Reporter) -> None:
+    """Fit a method, and show why a training stopped and where its curves are."""
+    try:
+        with locating(RunError, [type(method)]):
+            method.fit(items, context)
+    except TrainingStopped as stop:
+        curves = ""
+        if context.folder is not None:
+            curves = f" (curves: {context.folder / 'curves.jsonl'})"
+        shown.finish_run(f"{stop.status}: {stop.reason}{curves}")
+        raise
 
 
 def _load_text(
@@ -185,8 +182,14 @@ def _check_room(target: Path) -> None:
     """Check before anything is trained that a model can be saved.
 
     Raises:
-        InputError: the folder has no name, or something else is there.
+        InputError: a saved model or something else is there, or the folder has no name.
     """
+    if (target / METHOD_FILE).exists():
+        raise InputError(
+            f"--out {target}: holds a saved model already",
+            key="--out",
+            remedy="name another folder or delete it",
+        )
     if not target.name:
         message = "--out: expected the name of a new folder"
         raise InputError(message, file=target, key="--out")

@@ -106,7 +106,8 @@ def evaluate(
         own = {"pooling": pooling, "max_length": max_length}
         given = {key: value for key, value in own.items() if value is not None}
         model = _fit_untrained(model, given | options)
-        pooling = max_length = None
+        pooling = None
+        max_length = None
     else:
         check_options(evaluate, options, [])
     if isinstance(model, str):
@@ -124,8 +125,10 @@ def evaluate(
             "mteb_results goes with the name or folder of a model; this one is made already",
             key="mteb_results",
         )
-    name = str(model) if named else getattr(model, "name", type(model).__name__)
-    public = public_name(name, model_name, revision) if mteb_results is not None else None
+    name = _name_of(model)
+    public = None
+    if mteb_results is not None:
+        public = public_name(name, model_name, revision)
     opened = open_any(model, pooling, max_length, backend, dtype)
     before, remark = choose_prompts(model, opened, prompts)
 
@@ -133,11 +136,9 @@ def evaluate(
         options = {"batch_size": batch_size, "show_progress_bar": bars}
         return encode_texts(opened.model, texts, devices, **options)
 
-    stored = (
-        stored_vectors(name, opened, max_length, where, prompted=before is not None)
-        if cached and named
-        else None
-    )
+    stored = None
+    if cached and named:
+        stored = stored_vectors(name, opened, max_length, where, prompted=before is not None)
     weights = stored.name if stored else "unknown"
     origin = Origin(f"harness/{Path(name).name}", weights)
     result = score_all(
@@ -153,13 +154,8 @@ def evaluate(
     if public is not None and mteb_results is not None:
         from harness.tasks.mteb.adapter import write_results
 
-        chosen = {
-            "pooling": pooling,
-            "max_length": max_length,
-            "prompts": content_id(before, 8) if prompts else None,
-            "dtype": dtype if dtype != "fp32" else None,
-        }
-        stated = {key: value for key, value in chosen.items() if value is not None}
+        prompts_id = content_id(before, 8) if prompts else None
+        stated = _list_stated(pooling, max_length, prompts_id, dtype)
         write_results(
             Path(mteb_results),
             *public,
@@ -172,14 +168,8 @@ def evaluate(
                 "prompts": before,
             },
         )
-    return Scores(
-        name,
-        opened.pooling,
-        where,
-        result,
-        "; ".join(filter(None, (opened.remark, remark))),
-        dtype,
-    )
+    remarks = "; ".join(filter(None, (opened.remark, remark)))
+    return Scores(name, opened.pooling, where, result, remarks, dtype)
 
 
 def _mteb_files(result: TaskResult) -> list[str]:
@@ -253,11 +243,31 @@ def sensitivity(
 
     tasks = resolve_suites(suites, source)
     run = SensitivityRun(open_model, tasks, where, before, dtype, batch_size)
+    return run.measure(_name_of(model), settings)
+
+
+def _name_of(model: Any) -> str:
+    """Return how a model was given, or what an object calls itself."""
     if isinstance(model, str | Path):
-        name = str(model)
-    else:
-        name = getattr(model, "name", type(model).__name__)
-    return run.measure(name, settings)
+        return str(model)
+    name: str = getattr(model, "name", type(model).__name__)
+    return name
+
+
+def _list_stated(
+    pooling: str | None,
+    max_length: int | None,
+    prompts: str | None,
+    dtype: str,
+) -> dict[str, Any]:
+    """Return the settings of an evaluation that differ from what the model has by itself."""
+    settings = {
+        "pooling": pooling,
+        "max_length": max_length,
+        "prompts": prompts,
+        "dtype": dtype if dtype != "fp32" else None,
+    }
+    return {key: value for key, value in settings.items() if value is not None}
 
 
 def resolve_suites(suites: Any, source: str) -> list[Any]:

@@ -29,6 +29,7 @@ from harness.machine.progress import Reporter
 from harness.results.comparison import ComparisonFile
 from harness.results.elsewhere import EXPERIMENT, MANIFEST, locate_data
 from harness.results.record import Record
+from harness.results.spec import RunSpec
 from harness.results.store import RunFolder, read_comparison_file, read_records
 from harness.runs.experiment import read_experiment
 from harness.tasks.own.data import TaskFile, names_file
@@ -418,29 +419,35 @@ def explain(before: Record, now: Record) -> Iterator[str]:
     they ran on.
     """
     if before.id != now.id:
-        for key, phrase in _PARTS.items():
-            if getattr(before.spec, key) != getattr(now.spec, key):
-                yield phrase
-        for key, phrase in {"corpus": "training text", "dev": "dev set"}.items():
-            was = getattr(before.spec, key) or {}
-            is_now = getattr(now.spec, key) or {}
-            if was.get("sha256") != is_now.get("sha256"):
-                yield f"the {phrase} is another"
+        yield from _compare_specs(before.spec, now.spec)
         return
-    machines = before.environment, now.environment
-    differs = False
-    for key, name in _MACHINE.items():
-        values = [machine.get(key) for machine in machines]
-        if values[0] != values[1]:
-            differs = True
-            there, here = values
-            yield f"another {name}: {there} in the archive, {here} here"
-    versions = [machine.get("versions", {}) for machine in machines]
-    for package in sorted({*versions[0], *versions[1]}):
-        pair = [one.get(package, "none") for one in versions]
-        if pair[0] != pair[1]:
-            differs = True
-            there, here = pair
-            yield f"another version of {package}: {there} in the archive, {here} here"
-    if not differs:
+    differences = list(_compare_machines(before.environment, now.environment))
+    yield from differences
+    if not differences:
         yield "same specification, processor, versions and threads: look for what is not seeded"
+
+
+def _compare_specs(before: RunSpec, now: RunSpec) -> Iterator[str]:
+    for key, phrase in _PARTS.items():
+        if getattr(before, key) != getattr(now, key):
+            yield phrase
+    for key, phrase in {"corpus": "training text", "dev": "dev set"}.items():
+        text_before = getattr(before, key) or {}
+        text_now = getattr(now, key) or {}
+        if text_before.get("sha256") != text_now.get("sha256"):
+            yield f"the {phrase} is another"
+
+
+def _compare_machines(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    for key, name in _MACHINE.items():
+        there = before.get(key)
+        here = now.get(key)
+        if there != here:
+            yield f"another {name}: {there} in the archive, {here} here"
+    versions_before = before.get("versions", {})
+    versions_now = now.get("versions", {})
+    for package in sorted({*versions_before, *versions_now}):
+        there = versions_before.get(package, "none")
+        here = versions_now.get(package, "none")
+        if there != here:
+            yield f"another version of {package}: {there} in the archive, {here} here"

@@ -5,6 +5,7 @@ where rows differ.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from harness.files.printable import one_line, tell, tell_json, tell_lines
 if TYPE_CHECKING:
     from harness.results.answer import Answer
     from reports.explore.examples import Chosen
+    from reports.load import RecordedResults, RecordedRow
 
 _SHARED = ("on", "block", "comparison")
 
@@ -281,25 +283,14 @@ def run_examples(args: argparse.Namespace) -> int:
     if args.top < 1:
         raise InputError(f"--top {args.top}: a number of examples, 1 or more", key="--top")
     comparison = comparison_of(args.workdir, args.comparison)
-    rows = two_rows_of(comparison.rows, labels[0], labels[1], args.base_model) if labels else ()
-    every = read_tasks(comparison, lambda task: not args.task or task in args.task)
+    rows: tuple[RecordedRow, ...] = ()
+    if labels:
+        rows = two_rows_of(comparison.rows, labels[0], labels[1], args.base_model)
     tasks = []
-    for task in every:
+    for task in read_tasks(comparison, lambda task: not args.task or task in args.task):
         if all(row.key in task.runs for row in rows):
             tasks.append(task)
-    available = {task.task for task in tasks}
-    for name in args.task:
-        if name not in available:
-            scored: set[str] = set()
-            for record in comparison.records:
-                scored.update(score.task for score in record.scores)
-            known = sorted(scored)
-            raise InputError(
-                f"--task {name}: no run of these rows stored its examples{nearest(name, known)}",
-                key="--task",
-            )
-    if not tasks:
-        raise InputError("no run stored examples", file=comparison.name)
+    _check_stored(comparison, args.task, {task.task for task in tasks})
     found: list[Chosen] = []
     for task in tasks:
         if rows:
@@ -316,6 +307,26 @@ def run_examples(args: argparse.Namespace) -> int:
     else:
         _print_examples(found, bool(rows), reasons)
     return 0
+
+
+def _check_stored(
+    comparison: RecordedResults,
+    wanted: Sequence[str],
+    available: set[str],
+) -> None:
+    """Raises:
+    InputError: no run stored the examples of a wanted task, or of any.
+    """
+    for name in wanted:
+        if name not in available:
+            scored: set[str] = set()
+            for record in comparison.records:
+                scored.update(score.task for score in record.scores)
+            hint = nearest(name, sorted(scored))
+            message = f"--task {name}: no run of these rows stored its examples{hint}"
+            raise InputError(message, key="--task")
+    if not available:
+        raise InputError("no run stored examples", file=comparison.name)
 
 
 def _print_examples(found: list[Chosen], two: bool, reasons: dict[str, str]) -> None:

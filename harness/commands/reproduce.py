@@ -6,6 +6,7 @@ import argparse
 import re
 import shlex
 import zipfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -94,10 +95,7 @@ def run(args: argparse.Namespace) -> int:
                 f"--run: name one cell, as {args.cell}#TABLE:ROW:COLUMN (without --run they are listed)",
                 key="--run",
             )
-        for known, cell in cells.items():
-            tell(
-                f"{one_line(known):60}  {one_line(_format_cell(cell)):>15}  {', '.join(cell['records'])}"
-            )
+        _list_cells(cells)
         return 0
     if name not in cells:
         hint = (
@@ -108,18 +106,38 @@ def run(args: argparse.Namespace) -> int:
             f'no cell "{one_line(name)}" with runs behind it{visible(hint)}', file=report
         )
     cell = cells[name]
-    tell(f"{one_line(name)} = {one_line(_format_cell(cell))}  ({cell.get('value')!r})")
     runs = {record: data["runs"][record] for record in cell["records"]}
-    for record, entry in runs.items():
-        tell(
-            f"run {record}: {one_line(str(entry['row']))}, seed {entry.get('seed')}, {entry['status']}"
-        )
     commands = list(dict.fromkeys(str(entry.get("command", "")) for entry in runs.values()))
-    for command in commands:
-        tell(f"  {one_line(command) or 'no command recorded'}")
+    _show_cell(name, cell, runs, commands)
     if args.workdir is None:
         return 0
     return int(not _repeat(name, cell, data, commands, args.workdir))
+
+
+def _list_cells(cells: Mapping[str, dict[str, Any]]) -> None:
+    """Print each cell with its number and the ids of its runs."""
+    for name, cell in cells.items():
+        number = one_line(_format_cell(cell))
+        runs = ", ".join(cell["records"])
+        tell(f"{one_line(name):60}  {number:>15}  {runs}")
+
+
+def _show_cell(
+    name: str,
+    cell: dict[str, Any],
+    runs: Mapping[str, dict[str, Any]],
+    commands: Sequence[str],
+) -> None:
+    """Print the number of a cell, its runs and the commands that make them."""
+    number = one_line(_format_cell(cell))
+    value = cell.get("value")
+    tell(f"{one_line(name)} = {number}  ({value!r})")
+    for record, entry in runs.items():
+        row = one_line(str(entry["row"]))
+        seed = entry.get("seed")
+        tell(f"run {record}: {row}, seed {seed}, {entry['status']}")
+    for command in commands:
+        tell(f"  {one_line(command) or 'no command recorded'}")
 
 
 def _show_archive(args: argparse.Namespace) -> int:

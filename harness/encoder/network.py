@@ -305,13 +305,17 @@ class Network(nn.Module):
         `token_type_ids` if the model takes them.
         """
         longest = max((len(row) for row in ids), default=0)
+        shape = (len(ids), longest)
         pad = self.tokenizer.pad_token_id or 0
-        input_ids = torch.full((len(ids), longest), pad, dtype=torch.long)
-        mask = torch.zeros((len(ids), longest), dtype=torch.long)
+        input_ids = torch.full(shape, pad, dtype=torch.long)
+        mask = torch.zeros(shape, dtype=torch.long)
         for position, row in enumerate(ids):
-            first = longest - len(row) if self.padding_side == "left" else 0
-            input_ids[position, first : first + len(row)] = torch.tensor(row, dtype=torch.long)
-            mask[position, first : first + len(row)] = 1
+            first = 0
+            if self.padding_side == "left":
+                first = longest - len(row)
+            places = slice(first, first + len(row))
+            input_ids[position, places] = torch.tensor(row, dtype=torch.long)
+            mask[position, places] = 1
         features = {"input_ids": input_ids, "attention_mask": mask}
         if (
             "token_type_ids" in self._inputs
@@ -333,8 +337,9 @@ class Network(nn.Module):
         for position, row in enumerate(ids):
             length = len(row)
             between = max(length - len(first) - len(last), 0)
-            own = [*first, *[inner] * between, *last][:length]
-            segments[position, :length] = torch.tensor(own, dtype=torch.long)
+            own = [*first, *[inner] * between, *last]
+            of_row = torch.tensor(own[:length], dtype=torch.long)
+            segments[position, :length] = of_row
         return segments
 
     @cached_property
@@ -413,14 +418,7 @@ class Network(nn.Module):
             raise InputError(
                 f"two views need as many sentences each, and one at least: {len(ids_a)}, {len(ids_b)}"
             )
-        checkpoints = any(
-            getattr(module, "gradient_checkpointing", False)
-            for module in self.transformer.modules()
-        )
-        if checkpoints and not self._checkpoints_rates:
-            raise InputError(
-                "gradient checkpointing that knows the views' dropout is Encoder.checkpoint_gradients()"
-            )
+        self._check_checkpoints()
         add_tokens([*ids_a, *ids_b])
         slices = _cuts(len(ids_a), self.micro_batch)
         parts = []
@@ -439,16 +437,34 @@ class Network(nn.Module):
         encoded = self._in_parts(encode, parts)
         view_a, view_b = torch.cat(encoded, dim=1)
         if differ_by is not None and self.training and not self._views_differ:
-            apart, length = (
-                states.detach().float().norm(dim=1) for states in (view_a - view_b, view_a)
-            )
-            if bool((apart <= _SAME * length).all()):
-                raise InputError(
-                    "the two views of every sentence of the first batch are equal, so nothing can be learned from "
-                    f'them (base model of type "{self.transformer.config.model_type}"); {differ_by}'
-                )
+            self._check_views(view_a, view_b, differ_by)
             self._views_differ = True
         return view_a, view_b
+
+    def _check_checkpoints(self) -> None:
+        """Raises:
+        InputError: gradient checkpointing would repeat the layers at other rates.
+        """
+        if self._checkpoints_rates:
+            return
+        for module in self.transformer.modules():
+            if getattr(module, "gradient_checkpointing", False):
+                raise InputError(
+                    "gradient checkpointing that knows the views' dropout is Encoder.checkpoint_gradients()"
+                )
+
+    def _check_views(self, view_a: Tensor, view_b: Tensor, differ_by: str) -> None:
+        """Raises:
+        InputError: the views (n, d) are equal for every sentence.
+        """
+        difference = view_a - view_b
+        apart = difference.detach().float().norm(dim=1)
+        length = view_a.detach().float().norm(dim=1)
+        if bool((apart <= _SAME * length).all()):
+            raise InputError(
+                "the two views of every sentence of the first batch are equal, so nothing can be learned from "
+                f'them (base model of type "{self.transformer.config.model_type}"); {differ_by}'
+            )
 
     def encode(
         self,
@@ -475,11 +491,12 @@ class Network(nn.Module):
         Raises:
             InputError: something that is not a string, named by its position.
         """
+        as_tensor = convert_to_tensor or not convert_to_numpy
         if isinstance(device, str) and "," in device:
             return self._encode_on_devices(
                 sentences,
                 device.split(","),
-                as_tensor=convert_to_tensor or not convert_to_numpy,
+                as_tensor=as_tensor,
                 batch_size=batch_size,
                 show_progress_bar=show_progress_bar,
                 normalize_embeddings=normalize_embeddings,
@@ -493,7 +510,6 @@ class Network(nn.Module):
         count = len(places) + len(again)
         if device is not None:
             self.to(device)
-        as_tensor = convert_to_tensor or not convert_to_numpy
         where = self.device if as_tensor else torch.device("cpu")
         out = torch.empty(count, self.dimension, device=where)
         per_row = _TOKENS_PER_ROW.get(self.device.type, _TOKENS_PER_ROW["cuda"])
@@ -505,21 +521,29 @@ class Network(nn.Module):
                 rows = torch.tensor([row for _, row in window], device=where)
                 lengths = [len(row) for row in ids]
                 for batch in token_budget_batches(lengths, budget):
-                    with torch.inference_mode(), autocast(precision, self.device):
-                        features = self.collate([ids[row] for row in batch])
-                        vectors = self.forward(features).float()
-                        if normalize_embeddings:
-                            vectors = functional.normalize(vectors, dim=-1)
+                    of_texts = [ids[row] for row in batch]
+                    vectors = self._encode_batch(of_texts, precision, normalize_embeddings)
                     of_batch = rows[torch.tensor(batch, device=where)]
                     out[of_batch] = vectors.to(where)
                     advance(len(batch))
-        for start in range(0, len(again), WINDOW):
-            end = start + WINDOW
-            copies = torch.tensor(again[start:end], device=where)
-            originals = torch.tensor(firsts[start:end], device=where)
-            out[copies] = out[originals]
+        _copy_rows(out, firsts, again)
         result = out[0] if single else out
         return result if as_tensor else result.numpy()
+
+    @torch.inference_mode()
+    def _encode_batch(
+        self,
+        ids: Sequence[Sequence[int]],
+        precision: str | None,
+        normalize: bool,
+    ) -> Tensor:
+        """Return vectors (n, d) in float32."""
+        with autocast(precision, self.device):
+            features = self.collate(ids)
+            vectors = self.forward(features).float()
+            if normalize:
+                vectors = functional.normalize(vectors, dim=-1)
+            return vectors
 
     def _encode_on_devices(
         self,
@@ -705,6 +729,15 @@ def _find_equal(sentences: Iterable[str]) -> tuple[dict[str, int], array[int], a
             again.append(row)
             firsts.append(first)
     return places, again, firsts
+
+
+def _copy_rows(out: Tensor, originals: array[int], copies: array[int]) -> None:
+    """Copy rows of `out` (n, d) to the rows of equal sentences, some at a time."""
+    for start in range(0, len(copies), WINDOW):
+        end = start + WINDOW
+        to = torch.tensor(copies[start:end], device=out.device)
+        of = torch.tensor(originals[start:end], device=out.device)
+        out[to] = out[of]
 
 
 def _cuts(rows: int, size: int | None) -> list[slice]:

@@ -241,11 +241,7 @@ def evaluate(
         return encode_once(encode, unknown, cache=cache)
 
     start = time.perf_counter()
-    if texts:
-        first = encode_once(encode, texts, cache=cache)
-    else:
-        no_vectors = np.empty((0, 0), dtype=np.float32)
-        first = EmbeddingTable([], no_vectors)
+    first = _encode_first(encode, texts, cache)
     table = EmbeddingTable(
         texts,
         first.vectors,
@@ -277,6 +273,18 @@ def evaluate(
     count = len(texts) + table.requested
     result.cost = _cost_of(table, count, time.perf_counter() - start)
     return result
+
+
+def _encode_first(
+    encode: Encode,
+    texts: list[str],
+    cache: VectorStore | None,
+) -> EmbeddingTable:
+    """Encode the texts that are known beforehand, if there are any."""
+    if texts:
+        return encode_once(encode, texts, cache=cache)
+    no_vectors = np.empty((0, 0), dtype=np.float32)
+    return EmbeddingTable([], no_vectors)
 
 
 def _distinct_texts(

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from harness import registry
@@ -341,23 +341,30 @@ def make_plan(
     for block, names in suites.items():
         block_tasks[block] = _resolve_tasks(names, experiment.source)
     _check_primary(experiment.primary, suites, block_tasks)
-
-    def with_budget(row: Row) -> Row:
-        if row.corpus is None:
-            return row
-        return apply_budget(row, experiment.budget, load_text(row.corpus))
-
     if experiment.budget.kind:
-        rows = [_attempt(with_budget, row, tolerant) for row in rows]
+        rows = [_attempt(partial(_with_budget, experiment), row, tolerant) for row in rows]
     device = pick_device(experiment.device)
     plan = Plan(experiment, rows, dev, block_tasks, device, most_sentences, schedule)
+    _check_code(plan)
+    if all(job.spec.missing for job in plan.jobs) and (to_run or not tolerant):
+        raise InputError(plan.jobs[0].spec.missing)
+    return plan
+
+
+def _with_budget(experiment: Experiment, row: Row) -> Row:
+    if row.corpus is None:
+        return row
+    return apply_budget(row, experiment.budget, load_text(row.corpus))
+
+
+def _check_code(plan: Plan) -> None:
+    """Raises:
+    InputError: the code of a method or task was changed after it was imported.
+    """
     for row in plan.rows:
         method_code(row.method).check_current()
     for task in plan.tasks:
         task_code(task).check_current()
-    if all(job.spec.missing for job in plan.jobs) and (to_run or not tolerant):
-        raise InputError(plan.jobs[0].spec.missing)
-    return plan
 
 
 def _add_available_starts(rows: list[Row]) -> list[Row]:

@@ -274,16 +274,7 @@ def make_loss_method(
         InputError: neither or both of function and build, an unknown option, a value that cannot be
             hashed without a `version`.
     """
-    if (function is None) == (build is None):
-        raise InputError(
-            "give a function of two views, or build= with a class or factory", key="loss"
-        )
-    if function is not None and isinstance(function, type):
-        raise InputError(
-            f"{function.__name__} is a class",
-            key="loss",
-            remedy=f"give it as build={function.__name__}",
-        )
+    _check_given(function, build)
     if isinstance(function, nn.Module):
         whole = function
         return make_loss_method(
@@ -300,28 +291,49 @@ def make_loss_method(
     )
     label = name or _name_of(source)
     title = f"{label}, a loss of one's own"
-    return type(
-        "OwnLossOf" + "".join(part for part in label.title() if part.isalnum()),
-        (OwnLoss,),
-        {
-            "name": label,
-            "version": version if version is not None else identify([source, miner]),
-            "card": MethodCard(
-                title,
-                "none",
-                text="sentences",
-                supervision="unsupervised",
-                cost="one pass, two views",
-            ),
-            "Config": config,
-            "function": None if function is None else staticmethod(function),
-            "build": None if build is None else staticmethod(build),
-            "miner": None if miner is None else staticmethod(miner),
-            "arguments": arguments,
-            "__module__": __name__,
-            "__doc__": inspect.getdoc(source) or title,
-        },
+    card = MethodCard(
+        title,
+        "none",
+        text="sentences",
+        supervision="unsupervised",
+        cost="one pass, two views",
     )
+    attributes = {
+        "name": label,
+        "version": version if version is not None else identify([source, miner]),
+        "card": card,
+        "Config": config,
+        "function": _as_static(function),
+        "build": _as_static(build),
+        "miner": _as_static(miner),
+        "arguments": arguments,
+        "__module__": __name__,
+        "__doc__": inspect.getdoc(source) or title,
+    }
+    letters = filter(str.isalnum, label.title())
+    return type("OwnLossOf" + "".join(letters), (OwnLoss,), attributes)
+
+
+def _check_given(function: Any, build: Any) -> None:
+    """Raises:
+    InputError: neither or both are given, or a class as a function.
+    """
+    if (function is None) == (build is None):
+        raise InputError(
+            "give a function of two views, or build= with a class or factory", key="loss"
+        )
+    if isinstance(function, type):
+        raise InputError(
+            f"{function.__name__} is a class",
+            key="loss",
+            remedy=f"give it as build={function.__name__}",
+        )
+
+
+def _as_static(function: Callable[..., Any] | None) -> staticmethod[..., Any] | None:
+    if function is None:
+        return None
+    return staticmethod(function)
 
 
 class _Copies:

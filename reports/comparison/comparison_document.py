@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -13,7 +13,7 @@ from harness.runs.experiment import BudgetSettings
 from harness.seeds import seed_text
 from reports.comparison.headline import NO_GAIN, headline
 from reports.document.blocks import Block, Document, Figure, Section, Text, slug
-from reports.load import RecordedResults
+from reports.load import RecordedResults, RecordedRow
 from reports.read.plan_followed import FrozenPlan
 from reports.read.provenance import provenance_of
 from reports.stats.significance import Significance
@@ -297,13 +297,26 @@ def span(counts: Iterable[int]) -> str:
     return " to ".join(map(str, dict.fromkeys((some[0], some[-1]))))
 
 
-def list_facts(comparison: RecordedResults) -> list[tuple[str, str]]:
-    rows = comparison.rows
-    runs = {record.id for record in [*comparison.records, *comparison.partial_seed_runs]}
-    sources = Counter(row.source for row in rows)
+def _count_rows(rows: Sequence[RecordedRow]) -> list[tuple[int | str, str, str]]:
+    """Count the rows of the comparison, the untrained starts that it added, and the rows of each
+    other source; with the words for one and for several.
+    """
     without_source = [row for row in rows if not row.source]
     added = sum(row.added for row in without_source)
     own = len(without_source) - added
+    counts: list[tuple[int | str, str, str]] = [
+        (own, "row", "rows"),
+        (added, "untrained start added", "untrained starts added"),
+    ]
+    for source, number in Counter(row.source for row in rows).items():
+        if source:
+            counts.append((number, f"row of {source}", f"rows of {source}"))
+    return counts
+
+
+def list_facts(comparison: RecordedResults) -> list[tuple[str, str]]:
+    rows = comparison.rows
+    runs = {record.id for record in [*comparison.records, *comparison.partial_seed_runs]}
     finished_models = set()
     base_models = set()
     for record in comparison.records:
@@ -311,13 +324,7 @@ def list_facts(comparison: RecordedResults) -> list[tuple[str, str]]:
             finished_models.add(record.base_model)
         else:
             base_models.add(record.base_model)
-    counts: list[tuple[int | str, str, str]] = [
-        (own, "row", "rows"),
-        (added, "untrained start added", "untrained starts added"),
-    ]
-    for source, number in sources.items():
-        if source:
-            counts.append((number, f"row of {source}", f"rows of {source}"))
+    counts = _count_rows(rows)
     counts += [
         (len(base_models), "base model", "base models"),
         (len(finished_models), "finished model", "finished models"),

@@ -229,25 +229,31 @@ def _decide(
     decision = proposal.decision
     if estimate is not None and decision == BETTER and estimate.value <= -margin / 100:
         decision = NOT_BETTER  # by runs that came after the decision
-    accepted = [one for one in known if one.proposal.decision == BETTER]
     data = {
         **about,
         _MARGIN: margin,
         "decision": _say_decision(decision, margin),
-        "proposal": number + 1,
-        "proposals": max(len(known), number + 1),
-        "accepted": len(accepted),
+        **_place_in_history(known, number),
         "seeds": len(runs),
         "most": proposal.most,
         **_points_of(estimate),
         "p": proposal.p,
         "level": proposal.level,
     }
-    text = _describe(data, proposal, grows=a.is_random)
-    for note in (describe_lost_seeds((a, b)), question.results.note):
-        if note:
-            text += f"; note: {note}"
-    return Answer(one_line(text), data, [data])
+    notes = (describe_lost_seeds((a, b)), question.results.note)
+    sentences = [_describe(data, proposal, grows=a.is_random)]
+    sentences += [f"note: {note}" for note in notes if note]
+    return Answer(one_line("; ".join(sentences)), data, [data])
+
+
+def _place_in_history(known: Sequence[GateEntry], number: int) -> dict[str, int]:
+    """Return which proposal of a history one is, how many there are, and how many were accepted."""
+    accepted = [one for one in known if one.proposal.decision == BETTER]
+    return {
+        "proposal": number + 1,
+        "proposals": max(len(known), number + 1),
+        "accepted": len(accepted),
+    }
 
 
 def _check_most(most: int, proposal: Proposal, number: int) -> None:

@@ -506,12 +506,7 @@ def _read(
     if location.min_tokens or has_separators:
         request["reader"] = _READER
     if not files:
-        keys = ("repository", "revision", "config", "split", "labels")
-        request["set"] = {key: getattr(location, key) for key in keys}
-        newest = hub_commit(location.repository, location.revision or None)
-        commit = newest or _newest(request)
-        if not commit:
-            raise out_of_reach(location.data_set)
+        commit = _commit_of_set(location, request)
         return _load_or_store(request, commit, write)
     for file in files:
         require_ordinary(file)
@@ -605,6 +600,21 @@ _ARROW = "texts.arrow"
 def _folder(request: dict[str, Any], commit: str) -> Path:
     name = f"{content_id(request)}-{commit or 'files'}"
     return cache_root() / "corpora" / name
+
+
+def _commit_of_set(location: Location, request: dict[str, Any]) -> str:
+    """Add the set of the hub to a request, and return the commit that it is read at.
+
+    Raises:
+        OutOfReach: the hub does not answer, and no such text is stored.
+    """
+    keys = ("repository", "revision", "config", "split", "labels")
+    request["set"] = {key: getattr(location, key) for key in keys}
+    newest = hub_commit(location.repository, location.revision or None)
+    commit = newest or _newest(request)
+    if not commit:
+        raise out_of_reach(location.data_set)
+    return commit
 
 
 def _newest(request: dict[str, Any]) -> str:
