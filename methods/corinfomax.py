@@ -108,13 +108,21 @@ class CorInfoMax(TwoViewMethod):
         config: CorInfoMaxConfig = self.config
         check_rows(z_a, z_b)
         covariance = torch.zeros((), dtype=torch.float64, device=z_a.device)
-        for branch, z in enumerate((z_a.double(), z_b.double())):
+        a = z_a.double()
+        b = z_b.double()
+        for branch, z in enumerate((a, b)):
             earlier_mean = heads.means[branch].clone()
             earlier_matrix = heads.covariances[branch].clone()
             mean, matrix = moments(z, earlier_mean, earlier_matrix, config.memory)
-            covariance = covariance - config.covariance_weight * log_determinant(matrix, config.eps)
+            size = log_determinant(matrix, config.eps)
+            covariance = covariance - config.covariance_weight * size
             heads.means[branch] = mean.detach()
             heads.covariances[branch] = matrix.detach()
 
-        invariance = config.invariance_weight * (z_a.double() - z_b.double()).square().mean()
-        return {"loss": covariance + invariance, "covariance": covariance, "invariance": invariance}
+        distance = (a - b).square().mean()
+        invariance = config.invariance_weight * distance
+        return {
+            "loss": covariance + invariance,
+            "covariance": covariance,
+            "invariance": invariance,
+        }

@@ -112,15 +112,21 @@ def debiased_contrast(
     far = a @ unit(noise).T / temperature
     own = torch.eye(len(a), dtype=torch.bool, device=a.device)
     if form == "printed":
-        negatives = torch.cat([sims.masked_fill(own | (weights == 0), -torch.inf), far], dim=1)
+        left_out = own | (weights == 0)
+        others = sims.masked_fill(left_out, -torch.inf)
+        negatives = torch.cat([others, far], dim=1)
         has_negatives = (negatives > -torch.inf).any(dim=1)
         denominators = negatives[has_negatives].logsumexp(dim=1)
         return (denominators - sims[own][has_negatives]).sum() / len(a)
 
-    logits = torch.cat([torch.where(own, sims, sims * weights.to(sims.dtype)), far], dim=1)
+    weighted = sims * weights.to(sims.dtype)
+    near = torch.where(own, sims, weighted)
+    logits = torch.cat([near, far], dim=1)
     chance = logits.log_softmax(dim=1)
-    target = torch.cat([own, torch.zeros_like(far, dtype=torch.bool)], dim=1)
-    against = torch.log(-torch.expm1(chance[~target].clamp(max=-1e-7)))
+    no_target = torch.zeros_like(far, dtype=torch.bool)
+    target = torch.cat([own, no_target], dim=1)
+    of_others = chance[~target].clamp(max=-1e-7)
+    against = torch.log(-torch.expm1(of_others))
     return -(chance[target].sum() + against.sum()) / chance.numel()
 
 

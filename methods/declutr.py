@@ -281,8 +281,9 @@ class DeCLUTR(TrainedMethod):
             if embedded is None or not c.masked_anchors:
                 embedded = encoder(encoder.collate(anchors))
             others = encoder(encoder.collate(positives))
+            of_anchors = others.view(len(anchors), c.positives, -1)
             a = heads.projection(embedded)
-            b = heads.projection(others.view(len(anchors), c.positives, -1).mean(1))
+            b = heads.projection(of_anchors.mean(1))
             if c.memory:
                 contrast = heads.memory.loss(a, b, temperature=c.temperature, terms=c.memory_terms)
             else:

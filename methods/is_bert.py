@@ -50,7 +50,8 @@ def jensen_shannon_information(
             "expected (n, length, d), (n, length) and (n, d), got "
             f"{tuple(local.shape)}, {tuple(mask.shape)} and {tuple(vectors.shape)}"
         )
-    dtype = torch.promote_types(torch.promote_types(local.dtype, vectors.dtype), torch.float32)
+    shared = torch.promote_types(local.dtype, vectors.dtype)
+    dtype = torch.promote_types(shared, torch.float32)
     n = len(vectors)
     with torch.autocast(device_type=local.device.type, enabled=False):
         # Tokens only: padding never enters, so it needs no masking out.
@@ -58,10 +59,10 @@ def jensen_shannon_information(
         scores = local[owner, position].to(dtype) @ vectors.to(dtype).T  # (T, n)
         is_own = owner.unsqueeze(1) == torch.arange(n, device=owner.device)
         tokens = max(len(owner), 1)
-        own = (functional.softplus(-scores[is_own]) - math.log(2)).sum() / tokens
+        own = functional.softplus(-scores[is_own]) - math.log(2)
         pairs = tokens * max(n - 1, 1)
-        others = (functional.softplus(scores[~is_own]) - math.log(2)).sum() / pairs
-    return own, others
+        others = functional.softplus(scores[~is_own]) - math.log(2)
+        return own.sum() / tokens, others.sum() / pairs
 
 
 class ISBertConfig(TrainingConfig):

@@ -190,20 +190,25 @@ class RetroMAE(TrainedMethod):
         frame = markers(tokenizer)
         ids = encoder.tokenize(batch.texts, max_length=config.train_length)
         words = []
+        truth = []
         for row in ids:
-            words.append(
-                word_numbers(tokenizer.convert_ids_to_tokens(row), [i in frame for i in row])
-            )
-        places = [draw_words(text, config.encoder_mask, 1, batch.rng)[0] for text in words]
+            tokens = tokenizer.convert_ids_to_tokens(row)
+            in_frame = [i in frame for i in row]
+            words.append(word_numbers(tokens, in_frame))
+            truth.append([IGNORED if i in frame else i for i in row])
+        places = []
+        for text in words:
+            drawn = draw_words(text, config.encoder_mask, 1, batch.rng)
+            places.append(drawn[0])
         masked, labels = mask_tokens(ids, tokenizer, batch.rng, places=places)
         features = encoder.collate(masked)
         states = encoder.hidden_states(features)[-1]
         vectors = encoder.pool(states, features["attention_mask"])
         encoding = _prediction(heads.mlm, states, pad_labels(labels))
         hidden = hidden_from_places(words, config.decoder_mask, batch.rng)
-        truth = pad_labels([[IGNORED if i in frame else i for i in row] for row in ids])
-        decoded = decode(encoder, heads.decoder, vectors, encoder.collate(ids)["input_ids"], hidden)
-        decoding = _prediction(heads.mlm, decoded, truth)
+        input_ids = encoder.collate(ids)["input_ids"]
+        decoded = decode(encoder, heads.decoder, vectors, input_ids, hidden)
+        decoding = _prediction(heads.mlm, decoded, pad_labels(truth))
         return {"loss": encoding + decoding, "encoder": encoding, "decoder": decoding}
 
 

@@ -170,7 +170,8 @@ class SelfGuided(TrainedMethod):
     def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
         config = self.config
         t = config.temperature
-        features = encoder.collate(encoder.tokenize(batch.texts, max_length=config.train_length))
+        ids = encoder.tokenize(batch.texts, max_length=config.train_length)
+        features = encoder.collate(ids)
         terms: dict[str, Tensor] = {}
         if config.objective.startswith("back_translation"):
             differ_by = "give pairs whose two sides are not the same text"
@@ -182,7 +183,8 @@ class SelfGuided(TrainedMethod):
             c = heads.head(encoder(features))
 
         if config.objective != "back_translation":
-            views = heads.head(self._guide(heads.frozen, features, batch.rng))
+            guides = self._guide(heads.frozen, features, batch.rng)
+            views = heads.head(guides)
             terms["guide"] = self._guide_loss(c, views)
 
         if config.regularisation > 0:

@@ -108,15 +108,19 @@ class Static(ArrayMethod):
             numbered = enumerate(texts[start : start + CHUNK], start)
             chunk = [" " + clean(text, row) for row, text in numbered]
             encodings = tokenizer.encode_batch_fast(chunk, add_special_tokens=False)
-            ids = [encoding.ids for encoding in encodings]
-            counts = np.array([len(row) for row in ids])
-
-            known = np.flatnonzero(counts)
-            if len(known):
-                flat = np.concatenate([np.array(ids[i]) for i in known])
-                starts = np.concatenate(([0], np.cumsum(counts[known])[:-1]))
+            places = []
+            counts = []
+            flat: list[int] = []
+            for place, encoding in enumerate(encodings, start):
+                if encoding.ids:
+                    places.append(place)
+                    counts.append(len(encoding.ids))
+                    flat += encoding.ids
+            if flat:
+                ends = np.cumsum(counts)
+                starts = np.append(0, ends[:-1])
                 sums = np.add.reduceat(matrix[flat], starts)
-                vectors[start + known] = sums / counts[known, None]
+                vectors[places] = sums / np.array(counts)[:, None]
         return vectors
 
     def save(self, path: str | Path, *, card: str = "") -> None:

@@ -51,12 +51,16 @@ def triangular_factor(gram: Tensor) -> Tensor:
     r = torch.zeros_like(gram)
     for j in range(w):
         for i in range(j):
-            rest = gram[:, i, j] - (r[:, :i, i] * r[:, :i, j]).sum(1)
+            above = r[:, :i, i] * r[:, :i, j]
+            rest = gram[:, i, j] - above.sum(1)
             pivot = r[:, i, i]
-            r[:, i, j] = torch.where(pivot > 0, rest / pivot.clamp_min(tiny), 0.0)
-        square = gram[:, j, j] - (r[:, :j, j] ** 2).sum(1)
+            entry = rest / pivot.clamp_min(tiny)
+            r[:, i, j] = torch.where(pivot > 0, entry, 0.0)
+        above = r[:, :j, j] ** 2
+        square = gram[:, j, j] - above.sum(1)
         independent = square > _NOTHING * gram[:, j, j]
-        r[:, j, j] = torch.where(independent, square.clamp_min(0.0).sqrt(), 0.0)
+        entry = square.clamp_min(0.0).sqrt()
+        r[:, j, j] = torch.where(independent, entry, 0.0)
     return r
 
 
@@ -83,13 +87,16 @@ def layer_weights(gram: Tensor, *, window: int, left: str) -> Tensor:
         r = triangular_factor(gram[:, columns][:, :, columns])
         others = r[:, :-1, :-1]
         current = r[:, :, -1]
-        unit = others / others.norm(dim=1, keepdim=True).clamp_min(_NOTHING)
+        lengths = others.norm(dim=1, keepdim=True)
+        unit = others / lengths.clamp_min(_NOTHING)
         inside = current[:, :-1]
-        g = (unit.mean(2) * inside).sum(1) / inside.norm(dim=1).clamp_min(_NOTHING)
+        along = (unit.mean(2) * inside).sum(1)
+        g = along / inside.norm(dim=1).clamp_min(_NOTHING)
         # At a right angle to all neighbours a layer gets all the weight.
         g = torch.where(g.abs() > _NOTHING, g, _NOTHING)
         alignment.append(1 / (2 * len(columns) * g))
-        novelty.append(current[:, -1].abs() / current.norm(dim=1).clamp_min(_NOTHING))
+        apart = current[:, -1].abs()
+        novelty.append(apart / current.norm(dim=1).clamp_min(_NOTHING))
     by_alignment = scale_to_shares(torch.stack(alignment, 1))
     by_novelty = scale_to_shares(torch.stack(novelty, 1))
     return scale_to_shares(by_alignment + by_novelty)
@@ -112,28 +119,30 @@ def wk_vectors(
     """
     lengths = mask.sum(1)
     places = torch.arange(mask.shape[1], device=mask.device)
-    kept = mask.bool() & (places < (lengths - 1).clamp_min(1).unsqueeze(1))
+    last = (lengths - 1).clamp_min(1)
+    kept = mask.bool() & (places < last.unsqueeze(1))
     tokens = torch.stack([state[kept] for state in states], 1).double()  # (T, K, d)
     sentence = kept.nonzero()[:, 0]
     gram = tokens @ tokens.transpose(1, 2)
-    vectors = (layer_weights(gram, window=window, left=left).unsqueeze(2) * tokens).sum(1)
+    of_layers = layer_weights(gram, window=window, left=left)
+    vectors = (of_layers.unsqueeze(2) * tokens).sum(1)
 
     norms = gram.diagonal(dim1=1, dim2=2).sqrt()
-    cosines = gram.diagonal(1, 1, 2) / (norms[:, :-1] * norms[:, 1:]).clamp_min(_NOTHING)
-    weights = torch.zeros(mask.shape, dtype=tokens.dtype, device=tokens.device)
+    products = gram.diagonal(1, 1, 2)
+    lengths_of_both = norms[:, :-1] * norms[:, 1:]
+    cosines = products / lengths_of_both.clamp_min(_NOTHING)
+    weights = tokens.new_zeros(mask.shape)
     weights[kept] = cosines.var(1, correction=0)
     total = weights.sum(1, keepdim=True)
-    weights = torch.where(total > 0, weights / total.clamp_min(torch.finfo(total.dtype).tiny), 0.0)
+    tiny = torch.finfo(total.dtype).tiny
+    shares = weights / total.clamp_min(tiny)
     # Where no token changes over layers, all have the same weight.
-    weights = torch.where(total > 0, weights, kept / kept.sum(1, keepdim=True))
+    equal = kept / kept.sum(1, keepdim=True)
+    shares = torch.where(total > 0, shares, equal)
 
-    out = torch.zeros(
-        len(mask),
-        tokens.shape[2],
-        dtype=tokens.dtype,
-        device=tokens.device,
-    )
-    return out.index_add(0, sentence, vectors * weights[kept].unsqueeze(1)).float()
+    out = tokens.new_zeros(len(mask), tokens.shape[2])
+    of_tokens = shares[kept].unsqueeze(1)
+    return out.index_add(0, sentence, vectors * of_tokens).float()
 
 
 class WKPoolingConfig(MethodConfig):

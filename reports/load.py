@@ -153,9 +153,10 @@ def describe_prompts(row: RecordedRow) -> str:
     if training.get("prompts"):
         texts: dict[str, None] = {}
         for record in row.finished:  # a list of prompts has one a seed
-            used = record.training.get("prompts", {})
-            text = ", ".join(f'{key} "{prompt}"' for key, prompt in used.items())
-            texts[text] = None
+            used = []
+            for key, prompt in record.training.get("prompts", {}).items():
+                used.append(f'{key} "{prompt}"')
+            texts[", ".join(used)] = None
         parts.append(f"scored with prompts before its texts: {', or '.join(texts)}")
         return "; ".join(parts)
     if default := training.get("default_prompt"):
@@ -362,8 +363,11 @@ def _rows(
     aside = []
     for (label, base_model), members in grouped.items():
         row, old = _row(label, base_model, members)
-        keys = [(record.id, label) for record in row.records]
-        listed = [runs[key] for key in keys if key in runs]
+        listed = []
+        for record in row.records:
+            key = (record.id, label)
+            if key in runs:
+                listed.append(runs[key])
         added = any(run.added for run in listed)
         start = next((run.start for run in listed if run.start), "")
         source = next((run.source for run in listed if run.source), "")

@@ -218,15 +218,26 @@ class Inquiry:
         notes = list(made.notes)
         comparison = read_comparison(self.folder, made.plan.experiment.name)
         significance = Significance(comparison)
-        rows = DesignRows(comparison, significance, self.target, self._labels(factors, design))
+        labels = self._labels(factors, design)
+        rows = DesignRows(comparison, significance, self.target, labels)
         while rows.lacking:
             factors, note = self._join_lacking(factors, rows.lacking)
-            design, notes = Design(len(factors)), [note]
-            rows = DesignRows(comparison, significance, self.target, self._labels(factors, design))
+            design = Design(len(factors))
+            notes = [note]
+            labels = self._labels(factors, design)
+            rows = DesignRows(comparison, significance, self.target, labels)
         described = [(factor.name, factor.describe()) for factor in factors]
-        labels = (self.between.a.label, self.between.b.label)
-        options = {"equivalence": self.equivalence, "level": level}
-        return explain(rows, design, described, labels, self.target, **options), notes
+        ends = (self.between.a.label, self.between.b.label)
+        found = explain(
+            rows,
+            design,
+            described,
+            ends,
+            self.target,
+            equivalence=self.equivalence,
+            level=level,
+        )
+        return found, notes
 
     def _labels(self, factors: Sequence[Factor], design: Design) -> dict[Subset, str]:
         """Return the labels of a design's rows; empty where such a row was not made."""

@@ -300,21 +300,21 @@ def _show(title: str, result: Any, suites: list[str]) -> None:
         rows.append((s.task, s.split, s.metric, s.aggregation, value, f"{s.n:,}", s.protocol))
     tell(title)
     print_columns(rows, right=(4, 5))
-    named = [suite(name) for name in suites if is_suite(name)]
-    for heading, average in {
-        average.title: average for one in named for average in one.averages
-    }.items():
+    averages = {}
+    for name in suites:
+        if is_suite(name):
+            for average in suite(name).averages:
+                averages[average.title] = average
+    for heading, average in averages.items():
         tell(f"{heading}: {average.of(result.scores).describe()}")
     for note in result.notes:
         tell(f"note: {note}")
-    speed = result.cost.get("sentences_per_second")
-    cached = result.cost.get("sentences_cached", 0.0)
-    parts = [
-        f"{result.cost['sentences']:,.0f} sentences",
-        f"{cached:,.0f} of them from the cache" if cached else "",
-        f"encoded {speed:,.0f} per second" if speed else "",
-    ]
-    tell(", ".join(filter(None, parts)))
+    parts = [f"{result.cost['sentences']:,.0f} sentences"]
+    if cached := result.cost.get("sentences_cached", 0.0):
+        parts.append(f"{cached:,.0f} of them from the cache")
+    if speed := result.cost.get("sentences_per_second"):
+        parts.append(f"encoded {speed:,.0f} per second")
+    tell(", ".join(parts))
 
 
 def _in_percent(score: Score) -> bool:

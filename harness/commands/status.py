@@ -116,22 +116,22 @@ def _show(state: dict[str, Any]) -> None:
     from harness.machine.progress import describe_duration, describe_remaining
 
     counts = Counter(run["state"] for run in state["runs"])
-    summary = ", ".join(f"{count} {name}" for name, count in counts.most_common())
+    counted = [f"{count} {name}" for name, count in counts.most_common()]
+    summary = ", ".join(counted)
     phase = state["phase"]
     if phase == "running" and state.get("stop_requested"):
-        asked = time.strftime("%H:%M:%S", time.localtime(state["stop_requested"]))
-        phase = f"stopping, as requested at {asked}"
-    ago = f"updated {describe_duration(max(0.0, time.time() - state['updated']))} ago"
-    about = filter(
-        None, [phase, ago, describe_remaining(state["remaining_seconds"]), state["reason"]]
-    )
-    tell(f"{state['kind']} {state['name']}: {', '.join(about)}: {summary}")
+        asked = time.localtime(state["stop_requested"])
+        at = time.strftime("%H:%M:%S", asked)
+        phase = f"stopping, as requested at {at}"
+    seconds = max(0.0, time.time() - state["updated"])
+    ago = f"updated {describe_duration(seconds)} ago"
+    remaining = describe_remaining(state["remaining_seconds"])
+    about = ", ".join(filter(None, (phase, ago, remaining, state["reason"])))
+    tell(f"{state['kind']} {state['name']}: {about}: {summary}")
     for run in state["runs"]:
         if run["state"] in ("running", "failed", "collapsed", "diverged", "n/a"):
+            steps = ""
             if run["state"] == "running" and run["steps"]:
                 steps = f"step {run['step']:,} of {run['steps']:,}"
-            else:
-                steps = ""
-            tell(
-                f"  {run['state']}: {run['label']}: {', '.join(filter(None, (steps, run['text'])))}"
-            )
+            text = ", ".join(filter(None, (steps, run["text"])))
+            tell(f"  {run['state']}: {run['label']}: {text}")

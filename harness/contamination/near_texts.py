@@ -72,9 +72,9 @@ def find_texts(texts: Sequence[str], stream: Iterable[str]) -> Found:
     """Find `texts` in `stream`. A text without words is never found."""
     forms, members = _number_forms(texts)
     known = [form.split() for form in forms]
-    short = _Index([_short(words) for words in known], RESEMBLANCE)
+    short = _Index(list(map(_short, known)), RESEMBLANCE)
     long_enough = [words if len(words) >= LONG_WORDS else [] for words in known]
-    long = _Index([_long(words) for words in long_enough], CONTAINMENT)
+    long = _Index(list(map(_long, long_enough)), CONTAINMENT)
     sizes = _sizes(known)
     equal: set[int] = set()
     example: dict[int, str] = {}
@@ -83,15 +83,19 @@ def find_texts(texts: Sequence[str], stream: Iterable[str]) -> Found:
         for line in lines:
             if line in forms:
                 equal.add(forms[line])
-        row, short_text, shared = short.find([_short(words) for words in chunk])
-        union = sizes[short_text] + _sizes(chunk)[row] - shared
+
+        rows, places, shared = short.find(list(map(_short, chunk)))
+        of_both = sizes[places] + _sizes(chunk)[rows]
+        union = of_both - shared
         resembles = shared >= RESEMBLANCE * union
-        inside, long_text, held = long.find([_long(words) for words in chunk])
-        contained = held >= CONTAINMENT * long.sizes[long_text]
-        rows = [*row[resembles].tolist(), *inside[contained].tolist()]
-        places = [*short_text[resembles].tolist(), *long_text[contained].tolist()]
-        for number, place in zip(rows, places, strict=True):
-            example.setdefault(place, lines[number])
+        similar = zip(rows[resembles], places[resembles], strict=True)
+
+        rows, places, shared = long.find(list(map(_long, chunk)))
+        contained = shared >= CONTAINMENT * long.sizes[places]
+        holding = zip(rows[contained], places[contained], strict=True)
+
+        for row, place in [*similar, *holding]:
+            example.setdefault(int(place), lines[row])
     near = example.keys() - equal
     examples = {}
     for number, place in enumerate(members.tolist()):
@@ -173,12 +177,13 @@ class _Index:
         owner = np.repeat(numbers, self.sizes)
         rarest_first = np.lexsort((frequency[column], owner))
         rank = np.arange(len(owner)) - self._grams.indptr[owner]
-        enough = self.sizes - np.ceil(share * self.sizes) + 1
+        least = np.ceil(share * self.sizes)
+        enough = self.sizes - least + 1
         kept = rarest_first[rank < enough[owner]]
-        where = (self._grams.indices[kept], owner[kept])
-        self._owners = csr_array(
-            (np.ones(len(kept), np.int32), where), shape=self._grams.shape[::-1]
-        )
+        ones = np.ones(len(kept), np.int32)
+        where = (column[kept], owner[kept])
+        shape = self._grams.shape[::-1]
+        self._owners = csr_array((ones, where), shape=shape)
 
     def _matrix(self, texts: Sequence[Sequence[int]]) -> Any:
         """(texts, n-grams) of 0 and 1; n-grams of no indexed text are left out."""

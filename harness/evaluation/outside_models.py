@@ -224,7 +224,8 @@ def _read(file: Path) -> tuple[list[str], np.ndarray, bool]:
         with np.load(file, allow_pickle=False) as arrays:
             column = _column_of_texts(file, list(arrays))
             vectors = _real(file, arrays["vector"])
-            return _texts_of(file, column, arrays[column].tolist()), vectors, column != "text"
+            texts = _texts_of(file, column, arrays[column].tolist())
+        return texts, vectors, column != "text"
     import pandas as pd
 
     table = pd.read_parquet(file)

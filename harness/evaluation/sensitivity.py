@@ -258,8 +258,10 @@ def is_causal(encoder: Encoder) -> bool:
         rows[1][-1] = whole[1][same - 1]
     with evaluation(encoder), torch.inference_mode():
         states = encoder.token_states(encoder.collate(rows))
-    apart = (states[0, :same] - states[1, :same]).abs().max()
-    return bool(apart <= 1e-3 * states.abs().max())
+    difference = states[0, :same] - states[1, :same]
+    apart = difference.abs().max()
+    largest = states.abs().max()
+    return bool(apart <= 1e-3 * largest)
 
 
 def _change(model: Any, key: str, value: Any) -> None:

@@ -378,7 +378,26 @@ def _without_empty_end(cells: list[str], count: int) -> list[str]:
 
 def _read_jsonl(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield line number and cells of each object."""
-    for number, line in enumerate(text.split("\n"), 1):
+    lines = enumerate(text.split("\n"), 1)
+    for number, _, row in read_objects(path, lines, "an object with a key a column"):
+        cells = {clean(key): _cell(value) for key, value in row.items()}
+        yield number, cells
+
+
+def read_objects(
+    path: Path,
+    lines: Iterable[tuple[int, str]],
+    expected: str,
+) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """Yield number, text and JSON object of each line that is not blank.
+
+    Args:
+        expected: what a line should hold, for messages.
+
+    Raises:
+        InputError: a line holds something else, with file and line.
+    """
+    for number, line in lines:
         if not line.strip():
             continue
         place = f"{path}, line {number}"
@@ -387,10 +406,9 @@ def _read_jsonl(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
         except (ValueError, RecursionError) as error:
             raise InputError(f"not JSON ({first_line(error)})", file=place) from None
         if not isinstance(row, dict):
-            message = f"expected an object with a key a column, not {type(row).__name__}"
+            message = f"expected {expected}, not {type(row).__name__}"
             raise InputError(message, file=place)
-        cells = {clean(key): _cell(value) for key, value in row.items()}
-        yield number, cells
+        yield number, line, row
 
 
 def _frame_of(rows: Iterator[tuple[int, dict[str, str]]], where: str) -> pd.DataFrame:

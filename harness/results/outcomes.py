@@ -191,11 +191,10 @@ def _average_precision(y: Floats, x: Floats, w: Floats) -> Floats:
     divisor = np.where(drawn > 0, drawn, 1.0)
     precision = np.where(drawn > 0, true / divisor, 0.0)
     gain = np.diff(true, axis=1, prepend=0.0)
-    return np.where(
-        true[:, -1] > 0,
-        (precision * gain).sum(axis=1) / np.maximum(true[:, -1], 1e-300),
-        0.0,
-    )
+    total = true[:, -1]
+    area = (precision * gain).sum(axis=1)
+    average = area / np.maximum(total, 1e-300)
+    return np.where(total > 0, average, 0.0)
 
 
 _RULES = {"f1": _f1, "pearson": _pearson, "spearman": _spearman}

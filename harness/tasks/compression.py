@@ -92,15 +92,16 @@ def forms(vectors: Array, left: NDArray[np.intp], right: NDArray[np.intp]) -> It
         yield f"first_{k}", size, [cosines(vectors[:, :k])]
         yield f"pca_{k}", size, [cosines(components[:, :k])]
         by_draw = []
-        drawn = [rng.permutation(d)[:k] for _ in range(DRAWS)]
-        for some in drawn:
-            by_draw.append(cosines(vectors[:, some]))
+        for _ in range(DRAWS):
+            drawn = rng.permutation(d)[:k]
+            by_draw.append(cosines(vectors[:, drawn]))
         yield f"random_{k}", size, by_draw
     unit = unit_rows(vectors).astype(np.float32)
     int8 = np.asarray(quantize_embeddings(unit, "int8"))
     yield "st_int8", float(d), [cosines(int8)]
-    by_mteb = cosine(mteb_int8(vectors[left]), mteb_int8(vectors[right]))
-    yield "mteb_int8", float(d), [by_mteb]
+    left_int8 = mteb_int8(vectors[left])
+    right_int8 = mteb_int8(vectors[right])
+    yield "mteb_int8", float(d), [cosine(left_int8, right_int8)]
     bits = vectors > 0
     yield "binary", d / 8, [cosines(bits.astype(np.float32))]
     same = bits[left] == bits[right]

@@ -127,37 +127,41 @@ class LayersTask(ModelOnPairs):
 
     def _similarities(self, encoder: Encoder) -> tuple[NDArray[np.float32], int]:
         """Cosines (pairs, layers + 1, poolings), and how many vectors were damaged."""
-        subsets = self.pairs.data.subsets
-        left = []
-        for s in subsets:
-            left.extend(s.sentences1)
-        right = []
-        for s in subsets:
-            right.extend(s.sentences2)
+        pairs: list[tuple[str, str]] = []
+        for subset in self.pairs.data.subsets:
+            pairs += zip(subset.sentences1, subset.sentences2, strict=True)
         lengths = []
-        for a, b in zip(left, right, strict=True):
-            lengths.append(len(a) + len(b))
-        order = sorted(range(len(left)), key=lengths.__getitem__)
+        for left, right in pairs:
+            lengths.append(len(left) + len(right))
+        order = sorted(range(len(pairs)), key=lengths.__getitem__)
         parts = []
         damaged = 0
         for start in range(0, len(order), _TOGETHER):
             rows = order[start : start + _TOGETHER]
-            both = [left[row] for row in rows] + [right[row] for row in rows]
-            texts = list(dict.fromkeys(both))
-            place = {text: i for i, text in enumerate(texts)}
-            vectors = layer_vectors(encoder, texts)
-            flat, bad = finite(vectors.reshape(-1, vectors.shape[-1]))
+            similar, bad = _compare(encoder, [pairs[row] for row in rows])
+            parts.append(similar)
             damaged += bad
-            vectors = flat.reshape(vectors.shape)
-            u = vectors[[place[left[row]] for row in rows]]
-            v = vectors[[place[right[row]] for row in rows]]
-            width = u.shape[-1]
-            similar = cosine(u.reshape(-1, width), v.reshape(-1, width))
-            parts.append(similar.reshape(u.shape[:-1]))
-        shape = (len(left), *parts[0].shape[1:])
+        shape = (len(pairs), *parts[0].shape[1:])
         similarities = np.empty(shape, dtype=np.float32)
         similarities[order] = np.concatenate(parts)
         return similarities, damaged
+
+
+def _compare(encoder: Encoder, pairs: Sequence[tuple[str, str]]) -> tuple[Array, int]:
+    """Return the cosines (n, layers + 1, poolings) of n pairs, and how many vectors were damaged."""
+    left = [first for first, _ in pairs]
+    right = [second for _, second in pairs]
+    place: dict[str, int] = {}
+    for text in [*left, *right]:
+        place.setdefault(text, len(place))
+    vectors = layer_vectors(encoder, list(place))
+    width = vectors.shape[-1]
+    flat, damaged = finite(vectors.reshape(-1, width))
+    vectors = flat.reshape(vectors.shape)
+    u = vectors[[place[text] for text in left]]
+    v = vectors[[place[text] for text in right]]
+    similar = cosine(u.reshape(-1, width), v.reshape(-1, width))
+    return similar.reshape(u.shape[:-1]), damaged
 
 
 def _task(name: str, source: Source) -> LayersTask:

@@ -10,7 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from harness.results.code import Code
+from harness.results.outcomes import outcomes_frame
 from harness.results.record import Score
 from harness.tasks.base import Task, TaskResult
 
@@ -133,6 +137,37 @@ def name_code(result: TaskResult, code: Code) -> TaskResult:
         for score in result.scores
     ]
     return result
+
+
+def add_accuracy(
+    result: TaskResult,
+    task: Task,
+    right: NDArray[np.bool_],
+    unit: Any,
+    pooling: str,
+    *,
+    subset: Any = "",
+    **how: Any,
+) -> None:
+    """Add the share of test examples that are right, and the outcome of each.
+
+    Args:
+        right: (n,) whether each example is right.
+        unit: (n, 1 or 2) the ids of its texts.
+        subset: the part of the set of each, (n,).
+        how: as `add_number` takes it.
+    """
+    accuracy = float(right.mean())
+    add_number(result, task, "accuracy", accuracy, len(right), pooling, **how)
+    result.outcomes = outcomes_frame(
+        task=task.name,
+        source=task.source,
+        split="test",
+        metric="accuracy",
+        outcome=right,
+        unit=unit,
+        subset=subset,
+    )
 
 
 def add_number(

@@ -69,8 +69,9 @@ class BatchStream:
                 indices = indices[np.argsort(lengths, kind="stable")]
             batches = []
             for i in range(0, len(indices), self.batch_size):
-                batches.append(indices[i : i + self.batch_size])
-            batches = [b for b in batches if len(b) >= 2]
+                batch = indices[i : i + self.batch_size]
+                if len(batch) >= 2:
+                    batches.append(batch)
             if self.bucket > 1:
                 seed = derive(self.seed, f"batch order {epoch} {number}")
                 rng = np.random.default_rng(seed)

@@ -218,23 +218,22 @@ def _best(block: Ranking) -> str:
     # of two rows, the pair's own test decides
     if count == 1 and block.differences[0, 1].verdict == SAME:
         others = block.contenders[1:]
-    labels = [row.label for row in others]
+    listed = _list([row.label for row in others], "or")
     if not others and count == 1:
         margin = _margin(block.differences[0, 1])
-        text = f"{named} beats {block.contenders[1].label} by {margin} on {title}"
+        loser = block.contenders[1].label
+        text = f"{named} beats {loser} by {margin} on {title}"
     elif not others:
         text = f"{named} is the best of {count + 1} rows on {title} (95 % confidence)"
     elif len(others) < count:
         text = f"{named} scores highest on {title}; of {count + 1} rows the best may also be "
-        text += f"{_list(labels, 'or')} (95 % confidence)"
+        text += f"{listed} (95 % confidence)"
     else:
-        who = "any other row"
-        if count <= 2:
-            who = _list(labels, "or")
+        who = listed if count <= 2 else "any other row"
         text = f"{named} scores highest on {title}, but not significantly better than {who}"
     if block.unjudged:
-        unjudged = [row.label for row in block.unjudged]
-        text += f"; {NOT_JUDGED}: {_list(unjudged)}"
+        unjudged = _list([row.label for row in block.unjudged])
+        text += f"; {NOT_JUDGED}: {unjudged}"
     return text
 
 

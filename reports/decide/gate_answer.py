@@ -428,7 +428,9 @@ def _parse(line: str, before: list[GateEntry]) -> tuple[int, GateEntry]:
             is no proposal.
     """
     tree = parse_json(line)
-    about = {key: str(tree[key]) for key in ("baseline", "candidate", "on")}
+    about = {}
+    for key in ("baseline", "candidate", "on"):
+        about[key] = str(tree[key])
     if _MARGIN in tree:
         about[_MARGIN] = str(tree[_MARGIN])
     level = float(tree["level"])
@@ -439,16 +441,18 @@ def _parse(line: str, before: list[GateEntry]) -> tuple[int, GateEntry]:
     _check_proposal(level, looks, decision)
 
     if "runs" in tree:
-        place = int(tree["proposal"]) - 1
+        number = int(tree["proposal"])
         most = int(tree["most"])
-        runs = [str(one) for one in tree["runs"]]
-        baseline_runs = [str(one) for one in tree["baseline_runs"]]
-        if not 0 <= place <= len(before):
-            raise ValueError(f"proposal {place + 1}: expected one of 1 to {len(before) + 1}")
-        if most < looks[-1][0] and decision == UNDECIDED:
+        runs = list(map(str, tree["runs"]))
+        baseline_runs = list(map(str, tree["baseline_runs"]))
+        last = len(before) + 1
+        if not 1 <= number <= last:
+            raise ValueError(f"proposal {number}: expected one of 1 to {last}")
+        last_seeds, *_ = looks[-1]
+        if most < last_seeds and decision == UNDECIDED:
             raise ValueError(f"most {most}: fewer than the seeds of its last look")
         proposal = Proposal(level, most, looks, decision)
-        return place, GateEntry(about, proposal, runs, baseline_runs)
+        return number - 1, GateEntry(about, proposal, runs, baseline_runs)
 
     place = len(before)
     for number, one in enumerate(before):

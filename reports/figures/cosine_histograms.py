@@ -51,12 +51,16 @@ def pool_cosines(runs: Sequence[dict[str, Any]]) -> Cosines:
     counts = _stack_buckets(runs, "counts")
     means = _stack_buckets(runs, "mean")
     edges = np.array([run["bins"] for run in runs], dtype=np.float64)
-    fits = counts.ndim == 3 and edges.shape == (len(runs), counts.shape[2] + 1)
+    fits = False
+    if counts.ndim == 3:
+        *_, bins = counts.shape
+        fits = edges.shape == (len(runs), bins + 1)
     if not fits or np.ptp(edges, axis=0).any():
         raise ValueError(f"{counts.shape} counts for {edges.shape} edges")
     sizes = counts.sum(axis=2)
     with np.errstate(invalid="ignore"):
-        mean = np.nansum(sizes * means, axis=0) / sizes.sum(axis=0)
+        total = np.nansum(sizes * means, axis=0)
+        mean = total / sizes.sum(axis=0)
     ranges = []
     for bucket in runs[0]["buckets"]:
         ranges.append(f"{bucket['low']:g}–{bucket['high']:g}")

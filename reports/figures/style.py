@@ -290,7 +290,13 @@ def inline(figure: Figure, prefix: str) -> str:
     svg = re.sub(r'(?<=\s)id="', f'id="{prefix}-', figure.svg)
     svg = re.sub(r"url\(#", f"url(#{prefix}-", svg)
     svg = re.sub(r'xlink:href="#', f'xlink:href="#{prefix}-', svg)
-    for colour, name in ((INK, "ink"), (MUTED, "muted"), (GRID, "grid"), ("#0072b2", "blue")):
+    colours = {
+        INK: "ink",
+        MUTED: "muted",
+        GRID: "grid",
+        "#0072b2": "blue",
+    }
+    for colour, name in colours.items():
         svg = svg.replace(colour, f"var(--figure-{name}, {colour})")
     svg = re.sub(r'(<svg [^>]*?)\swidth="([\d.]+)pt"', _limit_width, svg, count=1)
     svg = re.sub(r'(<svg [^>]*?)\sheight="[\d.]+pt"', r"\1", svg, count=1)

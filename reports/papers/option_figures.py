@@ -174,9 +174,11 @@ def _draw_strips(figure: PaperFigure, score: str, rows: _Scored, panels: _Panels
         plot = new(7.2 if is_wide else 4.2, 2.9)
         grid = plot.subplots(1, len(panels), sharey=True, squeeze=False)[0]
         for axes, (title, axis, levels) in zip(grid, panels, strict=True):
-            for i, (_, members) in enumerate(levels):
+            names = []
+            for i, (level, members) in enumerate(levels):
                 _draw_level(axes, i, members)
-            axes.set_xticks(range(len(levels)), [str(level) for level, _ in levels], fontsize=7.5)
+                names.append(str(level))
+            axes.set_xticks(range(len(levels)), names, fontsize=7.5)
             axes.set_xlim(-0.6, len(levels) - 0.4)
             axes.set_title(title)
             axes.set_xlabel(axis)

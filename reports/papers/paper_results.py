@@ -169,13 +169,18 @@ class PaperResults:
             return self._candidates[id(row)]
 
         def order(one: RecordedRow) -> tuple[Any, ...]:
-            tasks = len({score.task for record in one.finished for score in record.scores})
-            counts = [(r.corpus or {}).get("count") or 0 for r in one.records]
-            count = max(counts, default=0)
-            ended = max((r.finished for r in one.records), default="")
+            tasks: set[str] = set()
+            for record in one.finished:
+                tasks.update(score.task for score in record.scores)
+            count = 0
+            ended = ""
+            for record in one.records:
+                text = record.corpus or {}
+                count = max(count, text.get("count") or 0)
+                ended = max(ended, record.finished)
             newest = tuple(-ord(character) for character in ended)
             rank = self._rank(row, one)
-            return *rank, -len(one.finished), -tasks, -count, newest, one.key
+            return *rank, -len(one.finished), -len(tasks), -count, newest, one.key
 
         by_base: dict[str, list[RecordedRow]] = {}
         if row.method:

@@ -38,6 +38,11 @@ _LOWER_IS_BETTER = _WITHOUT_BOUNDS | {
     "brier_score",
     "ece",
 }
+# columns of a metric that hold 0 and 1 alone
+_BINARY = {
+    "f1": ("target", "score"),
+    "ap": ("target",),
+}
 SHOWN_NEGATIVE = "shown negative, since lower is better"
 _DIGITS = 4  # runs with equal scores of so many digits may be copies
 _MANY = 20  # scores of examples: runs that are equal in all of them may be copies
@@ -186,7 +191,8 @@ def _check_targets(name: str, part: pd.DataFrame) -> None:
     if len(without):
         message = f"{name}: some examples have a target, this one has none"
         raise InputError(message, file=without.iloc[0]["place"], key='column "target"')
-    first = part.groupby("example", sort=False)["target"].transform("first")
+    by_example = part.groupby("example", sort=False)
+    first = by_example["target"].transform("first")
     other = part[first != part["target"]]
     if len(other):
         line = other.iloc[0]
@@ -195,8 +201,7 @@ def _check_targets(name: str, part: pd.DataFrame) -> None:
         message = f"{example}: {line['target']:g}, but {before:g} in a line before"
         raise InputError(message, file=line["place"], key='column "target"')
     metric = part["metric"].iloc[0]
-    binary = {"f1": ("target", "score"), "ap": ("target",)}.get(metric, ())
-    for column in binary:
+    for column in _BINARY.get(metric, ()):
         wrong = part[~part[column].isin([0.0, 1.0])]
         if len(wrong):
             line = wrong.iloc[0]

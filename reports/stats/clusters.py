@@ -172,17 +172,20 @@ def chance(tasks: Sequence[tuple[Sequence[Floats], Ids | None]]) -> Chance:
     """
     interactions = []
     row_means = []
-    for of_tasks in zip(*(rows for rows, _ in tasks), strict=True):
+    of_rows = zip(*(rows for rows, _ in tasks), strict=True)
+    for of_tasks in of_rows:
         influences = np.hstack([np.atleast_2d(of_task) for of_task in of_tasks])
         interactions.append(_interaction(influences))
         row_means.append(influences.mean(axis=0))
     interaction = np.array(interactions)
     means = np.stack(row_means)
+    squares = means**2
     by_examples = np.asarray(means @ means.T)
+    freedom = means.shape[1] - len(tasks)
     moments = FourthMoments(
         np.asarray(means**3 @ means.T),
-        np.asarray(means**2 @ (means**2).T),
-        means.shape[1] - len(tasks),
+        np.asarray(squares @ squares.T),
+        freedom,
     )
     if all(ids is None for _, ids in tasks):
         return Chance(by_examples, by_examples, interaction, moments)

@@ -127,17 +127,20 @@ def _of_average_precision(target: Floats, outcome: Floats) -> Influence:
     """
     n = len(outcome)
     order = np.argsort(-outcome, kind="stable")
-    last = np.r_[np.diff(outcome[order]) != 0, True]  # of examples with equal scores
+    steps = np.diff(outcome[order])
+    last = np.append(steps != 0, True)  # of examples with equal scores
+    first = np.append(False, last[:-1])
     place = np.empty(n, dtype=np.intp)
-    place[order] = np.cumsum(np.r_[False, last[:-1]])
+    place[order] = np.cumsum(first)
     drawn = np.cumsum(np.ones(n))[last]
     true = np.cumsum(target[order])[last]
-    if true[-1] == 0:
+    every = true[-1]
+    if every == 0:
         return 0.0, np.zeros(n)
 
     precision = true / drawn
     gain = np.diff(true, prepend=0.0)
-    value = float(precision @ gain / true[-1])
+    value = float(precision @ gain / every)
 
     def from_here(terms: Floats) -> Floats:
         """Sums over the example's own score and all below."""
@@ -146,7 +149,8 @@ def _of_average_precision(target: Floats, outcome: Floats) -> Influence:
 
     as_true = precision[place] + from_here(gain / drawn) - value
     as_drawn = from_here(true * gain / drawn**2)
-    return value, (target * as_true - as_drawn) / true[-1]
+    influence = target * as_true - as_drawn
+    return value, influence / every
 
 
 def _by_differences(metric: str, target: Floats, outcome: Floats) -> Influence:

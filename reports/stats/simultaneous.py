@@ -117,13 +117,18 @@ def moderate(variances: Floats, seeds: Floats) -> tuple[Floats, Floats]:
     pooled = (own * own_freedom).sum(axis=-1, keepdims=True) / total
     prior = _prior_freedom(own, own_freedom, pooled)
     with np.errstate(invalid="ignore"):  # an infinite prior
-        share = np.where(np.isinf(prior), 1.0, prior / (prior + own_freedom))
-    moderated = np.maximum(own, share * pooled + (1 - share) * own)
+        finite_share = prior / (prior + own_freedom)
+    share = np.where(np.isinf(prior), 1.0, finite_share)
+    towards_pooled = share * pooled + (1 - share) * own
+    moderated = np.maximum(own, towards_pooled)
 
     away = (1 - _OWN_PART) * own_freedom
-    others = (pooled * total - own * away) / (total - away)
-    surplus = np.minimum(others / np.maximum(own, _TINY), 1.0) ** 2
-    borrowed = np.minimum(prior, total - own_freedom) * surplus
+    of_others = pooled * total - own * away
+    others = of_others / (total - away)
+    calm = others / np.maximum(own, _TINY)
+    surplus = np.minimum(calm, 1.0) ** 2
+    most = np.minimum(prior, total - own_freedom)
+    borrowed = most * surplus
 
     few = own_freedom + 1 < ALONE
     variance = np.where(few, moderated, own)
@@ -283,8 +288,10 @@ def _differences(rows: Rows, pairs: Pairs) -> tuple[Floats, Floats, Floats]:
     if rows.own_seeds is not None:
         independent = combine_freedom(parts, of_each, independent=True)
         fewest = np.minimum(rows.own_seeds[i], rows.own_seeds[j])
-        freedom = np.where(fewest >= fewest_for_welch(len(pairs)), independent, freedom)
-    return rows.means[i] - rows.means[j], error, freedom
+        enough = fewest >= fewest_for_welch(len(pairs))
+        freedom = np.where(enough, independent, freedom)
+    value = rows.means[i] - rows.means[j]
+    return value, error, freedom
 
 
 def fewest_for_welch(pairs: int) -> int:

@@ -72,7 +72,8 @@ def _seeds_cell(row: RecordedRow) -> Cell:
     notes = []
     for (status, reason), seeds in ended.items():
         noun = "seed" if len(seeds) == 1 else "seeds"
-        notes.append(f"{row.label}, {noun} {', '.join(seeds)} {status}: {reason}")
+        listed = ", ".join(seeds)
+        notes.append(f"{row.label}, {noun} {listed} {status}: {reason}")
     if row.unavailable:
         notes = [f"not run: {row.unavailable}"]
     done = len(row.finished)

@@ -266,16 +266,17 @@ class ScoreTable:
         for kind, (title, words) in _GUESSING.items():
             cells = [Cell(title, notes=(words,)), *(EMPTY for _ in self.columns[1:])]
             for j, target in self.targets.items():
-                values = []
+                known = []
                 for one in target.measures:
-                    values.append(_guess_of(self.comparison.facts.get(one.task), kind, one.metric))
-                known = [value for value in values if value is not None]
-                if known and len(known) == len(values):
+                    facts = self.comparison.facts.get(one.task)
+                    guess = _guess_of(facts, kind, one.metric)
+                    if guess is not None:
+                        known.append(guess)
+                if known and len(known) == len(target.measures):
                     mean = 100 * sum(known) / len(known)
                     cells[j] = number(mean, digits=digits.get(j, 2))
-            if any(
-                cell.value for cell in cells
-            ):  # that guessing correlates with nothing need not be said
+            # that guessing correlates with nothing need not be said
+            if any(cell.value for cell in cells):
                 rows.append(TableRow(tuple(cells), WITHOUT_A_MODEL, ranked=False))
         return tuple(rows)
 

@@ -205,20 +205,25 @@ def judge_contrasts(scored: DesignScores, weights: Floats, level: float = ALPHA)
         varies = own > _NOTHING
         if varies.any():
             some = own[varies]
-            of_run, freedom[varies] = moderate(some, np.full(len(some), seeds))
+            counts = np.full(len(some), seeds)
+            of_run, freedom[varies] = moderate(some, counts)
             variance[varies] = of_run / seeds
 
     of_examples, examples_freedom = _estimate_examples(scored, weights)
     parts = np.stack([variance, of_examples])
     error = np.sqrt(parts.sum(axis=0))
-    total = combine_freedom(parts, np.stack([freedom, examples_freedom]))
+    freedoms = np.stack([freedom, examples_freedom])
+    total = combine_freedom(parts, freedoms)
 
     size = np.abs(value)
     same = error**2 <= _NOTHING
-    t = np.where(same, 0.0, size / np.where(same, 1.0, error))
-    p = np.minimum(count * 2 * stdtr(total, -t), 1.0)
+    divisor = np.where(same, 1.0, error)
+    t = np.where(same, 0.0, size / divisor)
+    tail = stdtr(total, -t)
+    p = np.minimum(count * 2 * tail, 1.0)
     p[same & (size > _NOTHING)] = 0.0
-    half = -stdtrit(total, level / count / 2) * error
+    critical = -stdtrit(total, level / count / 2)
+    half = critical * error
     columns = (value, value - half, value + half, p)
     return [Estimate(*map(float, line)) for line in zip(*columns, strict=True)]
 

@@ -184,22 +184,32 @@ def latex_table(table: Table, *, float_as: str = "") -> str:
     columns = []
     for j in range(len(table.columns)):
         columns.append([row.cells[j] for row in table.rows])
-    prose = rf">{{\raggedright\arraybackslash}}p{{{0.42 if len(columns) < 6 else 0.28}\linewidth}}"
-    longest = [max((len(cell.text) for cell in cells), default=0) for cells in columns]
+    share = 0.42 if len(columns) < 6 else 0.28
+    prose = rf">{{\raggedright\arraybackslash}}p{{{share}\linewidth}}"
     kinds = []
-    for column, most in zip(table.columns, longest, strict=True):
-        kinds.append("r" if column.numeric else "l" if most <= _PROSE else prose)
-    widest = [max((cell.spread for cell in cells), key=len, default="") for cells in columns]
-    worse = [any(cell.worse for cell in cells) for cells in columns]
+    widest = []
+    worse = []
+    for column, cells in zip(table.columns, columns, strict=True):
+        most = max((len(cell.text) for cell in cells), default=0)
+        if column.numeric:
+            kinds.append("r")
+        elif most <= _PROSE:
+            kinds.append("l")
+        else:
+            kinds.append(prose)
+        spreads = [cell.spread for cell in cells]
+        widest.append(max(spreads, key=len, default=""))
+        worse.append(any(cell.worse for cell in cells))
 
-    def cells(row: TableRow) -> str:
-        every = zip(row.cells, table.columns, widest, worse, strict=True)
-        return " & ".join(
-            _cell(cell, column, notes, room, worse=mark) for cell, column, room, mark in every
-        )
+    def join_cells(row: TableRow) -> str:
+        texts = []
+        for cell, column, room, mark in zip(row.cells, table.columns, widest, worse, strict=True):
+            texts.append(_cell(cell, column, notes, room, worse=mark))
+        return " & ".join(texts)
 
-    made = _environment({"cells": cells, "marks": _marks, "raw": str}).get_template("table.tex.j2")
-    return made.render(
+    functions: dict[str, Callable[..., str]] = {"cells": join_cells, "marks": _marks, "raw": str}
+    template = _environment(functions).get_template("table.tex.j2")
+    return template.render(
         t=table,
         pages=_pages(table),
         notes=notes,

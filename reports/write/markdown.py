@@ -71,9 +71,14 @@ def markdown_table(table: Table) -> str:
             body.append([f"*{markdown_text(block)}*", *empty])
         for row in rows:
             body.append([_cell(cell, notes) for cell in row.cells])
-    lines = [f"**{markdown_text(table.title)}.** {markdown_text(table.caption)}", ""]
-    lines += [f"| {' | '.join(cells)} |" for cells in body]
-    lines += ["", " ".join(map(markdown_text, table.explanations()))]
+    title = markdown_text(table.title)
+    caption = markdown_text(table.caption)
+    lines = [f"**{title}.** {caption}", ""]
+    for cells in body:
+        joined = " | ".join(cells)
+        lines.append(f"| {joined} |")
+    explanations = map(markdown_text, table.explanations())
+    lines += ["", " ".join(explanations)]
     for note, letter in notes.items():
         lines += ["", f"<sup>{letter}</sup> {markdown_text(note)}"]
     return "\n".join(lines).rstrip() + "\n"

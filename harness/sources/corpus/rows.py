@@ -20,8 +20,8 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from harness.errors import InputError
 from harness.files.printable import first_line, tell_error
-from harness.files.reading import parse_json, require_ordinary
-from harness.files.tables import read_separated_rows
+from harness.files.reading import require_ordinary
+from harness.files.tables import read_objects, read_separated_rows
 from harness.sources.corpus.catalogue import Location
 from harness.sources.remote.hub import dataset_errors, quiet_datasets
 
@@ -236,16 +236,9 @@ def _read_separated_rows(path: Path, read_lines: Callable[[], Iterable[str]]) ->
 
 
 def _json_rows(path: Path, lines: Iterable[tuple[int, str]]) -> Rows:
-    for number, line in lines:
-        if not line.strip():
-            continue
+    expected = 'a JSON object such as {"text": "..."}'
+    for number, line, row in read_objects(path, lines, expected):
         where = f"{path}, line {number}"
-        try:
-            row = parse_json(line)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"not JSON ({error})", file=where) from None
-        if not isinstance(row, dict):
-            raise InputError('expected a JSON object such as {"text": "..."}', file=where)
         has_escapes = "\\u" in line
         if has_escapes and not is_sound(json.dumps(row, ensure_ascii=False)):
             raise InputError("holds half of a surrogate pair, which is no character", file=where)

@@ -446,7 +446,8 @@ def true_labels(rows: pd.DataFrame, where: str) -> NDArray[np.int64]:
     true = [label for label in found if label.lower() in _TRUE]
     false = [label for label in found if label.lower() in _FALSE]
     if len(true) != 1 or len(false) != 1:
-        message = f"which of {found[0]!r:.30} and {found[1]!r:.30} means alike is not known"
+        one, other = found
+        message = f"which of {one!r:.30} and {other!r:.30} means alike is not known"
         raise InputError(message, file=where, key=key, remedy="write 1 for alike and 0 for unlike")
     is_alike = [label == true[0] for label in rows["label"]]
     return np.array(is_alike, dtype=np.int64)

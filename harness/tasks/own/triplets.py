@@ -10,12 +10,11 @@ import numpy as np
 
 from harness.files.hashing import sha256_of_text
 from harness.results.facts import Facts
-from harness.results.outcomes import outcomes_frame
 from harness.results.text_ids import pair_units
 from harness.sources.senteval.labelled import LabelledSplit
 from harness.tasks.base import TaskResult, Vectors, finite
 from harness.tasks.own.file_task import FileTask
-from harness.tasks.protocol import add_number
+from harness.tasks.protocol import add_accuracy
 from harness.tasks.sts import COSINE, cosine
 
 _UNIT = "the triplet; triplets that share anchor or positive are drawn together"
@@ -55,23 +54,8 @@ class FileTriplets(FileTask):
         result.note_damaged(self.name, damaged)
         anchor, positive, negative = sides
         right = cosine(anchor, positive) > cosine(anchor, negative)
-        add_number(
-            result,
-            self,
-            "accuracy",
-            float(right.mean()),
-            len(right),
-            pooling,
-            preparation=self.preparation,
-            **COSINE,
-        )
-        result.outcomes = outcomes_frame(
-            task=self.name,
-            source=self.source,
-            split="test",
-            metric="accuracy",
-            outcome=right,
-            unit=pair_units(self.sides[0], self.sides[1]),
-        )
+        anchors, positives, _ = self.sides
+        units = pair_units(anchors, positives)
+        add_accuracy(result, self, right, units, pooling, preparation=self.preparation, **COSINE)
         result.figures[self.name] = Facts(_UNIT, metric="accuracy", chance=0.5).plain()
         return result

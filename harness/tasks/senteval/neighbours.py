@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.results.facts import SENTENCES, Facts
-from harness.results.outcomes import outcomes_frame
 from harness.results.text_ids import text_ids
 from harness.tasks.base import Array, TaskResult, Vectors, describe_damaged, finite
-from harness.tasks.protocol import add_number
+from harness.tasks.protocol import add_accuracy
 from harness.tasks.senteval.suites import (
     DOWNSTREAM,
     EMBEDDED_TRANSFER,
@@ -110,27 +109,22 @@ class NeighbourTask:
         result = TaskResult(notes=describe_damaged(self.name, damaged))
         tested = self.of.tested
         right = predicted == tested.labels
-        has_folds = "train" not in self.of.data.parts
-        add_number(
+        neighbours_from = "train"
+        subset: str | list[str] = ""
+        if "train" not in self.of.data.parts:
+            neighbours_from = f"the other of {FOLDS} folds"
+            subset = [f"fold {number + 1}" for number in fold]
+        add_accuracy(
             result,
             self,
-            "accuracy",
-            float(right.mean()),
-            len(right),
+            right,
+            text_ids(tested.first),
             pooling,
+            subset=subset,
             preparation=self.of.preparation,
             neighbours=NEIGHBOURS,
             similarity="cosine",
-            neighbours_from=f"the other of {FOLDS} folds" if has_folds else "train",
-        )
-        result.outcomes = outcomes_frame(
-            task=self.name,
-            source=self.source,
-            split="test",
-            unit=text_ids(tested.first),
-            metric="accuracy",
-            outcome=right,
-            subset=[f"fold {number + 1}" for number in fold] if has_folds else "",
+            neighbours_from=neighbours_from,
         )
         counts = np.bincount(tested.labels.astype(np.int64))
         majority = float(counts.max() / len(tested))
