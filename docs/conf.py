@@ -1,5 +1,7 @@
 """Settings of Sphinx for docs/site.py."""
 
+from typing import Any
+
 from harness import __version__
 
 project = "sentence-harness"
@@ -74,7 +76,7 @@ def _signature(
     return signature.replace("<factory>", "...") if signature else signature, returns
 
 
-def setup(app: object) -> None:
+def setup(app: Any) -> None:
     """Called by Sphinx."""
-    app.connect("autodoc-process-docstring", _literal, priority=100)  # before napoleon  # type: ignore[attr-defined]
-    app.connect("autodoc-process-signature", _signature)  # type: ignore[attr-defined]
+    app.connect("autodoc-process-docstring", _literal, priority=100)  # before napoleon
+    app.connect("autodoc-process-signature", _signature)

@@ -110,9 +110,11 @@ def _plan_entry(
         if entry.blocks and name not in entry.blocks:
             continue
         for base_model in entry.base_models or block.base_models or experiment.base_models:
-            suites = block.suites or experiment.suites
-            known = frozenset(task for suite in suites for task in (tasks_of(suite) or (suite,)))
-            tasks.setdefault(base_model, {})[name] = known
+            known: set[str] = set()
+            for suite in block.suites or experiment.suites:
+                if isinstance(suite, str):  # a user's file is in no paper
+                    known.update(tasks_of(suite) or (suite,))
+            tasks.setdefault(base_model, {})[name] = frozenset(known)
     values = {
         **{k: v for k, v in experiment.shared.items() if k in method.Config.model_fields},
         **entry.config,
@@ -197,13 +199,11 @@ class _Finder:
         if column.difference:
             scores = next(c for c in self.paper.columns(place.table) if c.head == column.name)
             reference = place.table.reference_of(row)
-            other = reference is not None and reference[0] is not row
-            there = (
-                self._find_runs(place, reference[0], scores, self._reference_base(place, base))
-                if other
-                else True
-            )
-            return self._find_runs(place, row, scores, base) if there else []
+            if reference is not None and reference[0] is not row:
+                base_of_reference = self._reference_base(place, base)
+                if not self._find_runs(place, reference[0], scores, base_of_reference):
+                    return []
+            return self._find_runs(place, row, scores, base)
         needed = tasks_of_column(column)
         found: list[tuple[PlannedRun, str]] = []
         for run in self._runs_of(row, base) if column.score else ():

@@ -40,9 +40,8 @@ def executed(
     import nbformat
     from nbclient import NotebookClient
 
-    notebook = nbformat.reads(
-        (NOTEBOOKS / f"{name}.ipynb").read_text(encoding="utf-8"), as_version=4
-    )
+    text = (NOTEBOOKS / f"{name}.ipynb").read_text(encoding="utf-8")
+    notebook = nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.source = shorter(cell.source)

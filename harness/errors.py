@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -125,17 +125,6 @@ class TrainingStopped(HarnessError):  # noqa: N818 - an outcome to record, not a
         super().__init__(reason)
         self.status = status
         self.reason = reason
-
-
-def refuse(faults: Mapping[str, object]) -> None:
-    """Raise the first of these messages whose fault holds.
-
-    Raises:
-        InputError: one of them holds.
-    """
-    for message, holds in faults.items():
-        if holds:
-            raise InputError(message)
 
 
 @contextmanager

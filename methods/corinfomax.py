@@ -108,9 +108,7 @@ class CorInfoMax(TwoViewMethod):
         config: CorInfoMaxConfig = self.config
         check_rows(z_a, z_b)
         covariance = torch.zeros((), dtype=torch.float64, device=z_a.device)
-        a = z_a.double()
-        b = z_b.double()
-        for branch, z in enumerate((a, b)):
+        for branch, z in enumerate((z_a.double(), z_b.double())):
             earlier_mean = heads.means[branch].clone()
             earlier_matrix = heads.covariances[branch].clone()
             mean, matrix = moments(z, earlier_mean, earlier_matrix, config.memory)
@@ -119,7 +117,7 @@ class CorInfoMax(TwoViewMethod):
             heads.means[branch] = mean.detach()
             heads.covariances[branch] = matrix.detach()
 
-        distance = (a - b).square().mean()
+        distance = (z_a.double() - z_b.double()).square().mean()
         invariance = config.invariance_weight * distance
         return {
             "loss": covariance + invariance,

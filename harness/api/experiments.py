@@ -17,7 +17,7 @@ from harness.api.adoption import conclude
 from harness.api.methods import register_given
 from harness.api.result import Comparison
 from harness.contamination.check import CheckedText, find_overlaps, selection_text, training_text
-from harness.errors import InputError, naming, refuse
+from harness.errors import InputError, naming
 from harness.evaluation.given_models import make_model_method, makes_vectors
 from harness.executors.executor import (
     ExecutorSettings,
@@ -97,6 +97,20 @@ class Planned:
     tuned: Tuning | None = None
 
 
+def _check_choices(choices: Choices) -> None:
+    """Raises:
+    InputError: two choices exclude each other.
+    """
+    if choices.until and choices.rehearse:
+        raise InputError("--until: a rehearsal decides nothing; leave one of them out")
+    if choices.until and choices.against:
+        raise InputError(
+            "--until: rows made elsewhere get no further seeds; decide first, then use --against"
+        )
+    if choices.against and choices.rehearse:
+        raise InputError("--against: a rehearsal is comparable with nothing; leave one of them out")
+
+
 def plan_comparison(experiment: Source, *, to_run: bool = True, **choices: Any) -> Planned:
     """The plan of a comparison, with `Choices` by name; `to_run` as in `make_plan`.
 
@@ -119,15 +133,7 @@ def plan_comparison(experiment: Source, *, to_run: bool = True, **choices: Any) 
     check_known(selected.executor, (entry.method for entry in selected.methods))
     if c.until is not None:
         check_until(c.until, selected)
-    refuse(
-        {
-            "--until: a rehearsal decides nothing; leave one of them out": c.until and c.rehearse,
-            "--until: rows made elsewhere get no further seeds; decide first, then use --against": c.until
-            and c.against,
-            "--against: a rehearsal is comparable with nothing; leave one of them out": c.against
-            and c.rehearse,
-        }
-    )
+    _check_choices(c)
     with naming(where):
         for paper in selected.published:
             open_definition(paper)

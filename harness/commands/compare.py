@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.commands import options
 from harness.commands.dry_run import show_differences, show_runs
-from harness.errors import refuse
+from harness.errors import InputError
 from harness.files.printable import join_some, tell, tell_lines
 
 if TYPE_CHECKING:
@@ -112,7 +112,8 @@ def run(args: argparse.Namespace) -> int:
 
     bounds = {"most": args.max_seeds, "equivalence": args.equivalence}
     until = {key: value for key, value in bounds.items() if value is not None}
-    refuse({"--max-seeds, --equivalence: require --until decided": until and not args.until})
+    if until and not args.until:
+        raise InputError("--max-seeds, --equivalence: require --until decided")
     choices = {name: getattr(args, name) for name in ("only", "rehearse", "against")}
     choices["overrides"] = options.conditions_of(args)
     choices["tune"] = None if args.tune is None else api.Budget(args.tune)

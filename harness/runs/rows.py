@@ -169,7 +169,8 @@ def _rows_of(
     values |= entry.config
     preset = preset_of(experiment, entry, method)
     family = entry.family or experiment.family
-    place = f"{place} ({entry.label})"
+    label = entry.label
+    place = f"{place} ({label})"
     rows = []
     for base_model, own in _seeds_of(experiment, entry).items():
         fault = ""
@@ -186,14 +187,14 @@ def _rows_of(
                 raise
             config = method.configure(values, where=place)
             fault = str(error)
-        _check_models(config, own, where, entry.label)
+        _check_models(config, own, where, label)
         if fault:  # the text depends on values that are not known
             corpus = None
         else:
             text = method(config, base_model=base_model).text
             corpus = corpus_for(experiment, entry, text, where)
         rows.append(
-            Row(entry.label, method, base_model, config, corpus, own, experiment.max_steps, fault)
+            Row(label, method, base_model, config, corpus, own, experiment.max_steps, fault)
         )
     return rows
 
