@@ -218,7 +218,7 @@ def _best(block: Ranking) -> str:
     # of two rows, the pair's own test decides
     if count == 1 and block.differences[0, 1].verdict == SAME:
         others = block.contenders[1:]
-    listed = _list([row.label for row in others], "or")
+    labels = [row.label for row in others]
     if not others and count == 1:
         margin = _margin(block.differences[0, 1])
         loser = block.contenders[1].label
@@ -227,9 +227,9 @@ def _best(block: Ranking) -> str:
         text = f"{named} is the best of {count + 1} rows on {title} (95 % confidence)"
     elif len(others) < count:
         text = f"{named} scores highest on {title}; of {count + 1} rows the best may also be "
-        text += f"{listed} (95 % confidence)"
+        text += f"{_list(labels, 'or')} (95 % confidence)"
     else:
-        who = listed if count <= 2 else "any other row"
+        who = _list(labels, "or") if count <= 2 else "any other row"
         text = f"{named} scores highest on {title}, but not significantly better than {who}"
     if block.unjudged:
         unjudged = _list([row.label for row in block.unjudged])
