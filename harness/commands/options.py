@@ -26,16 +26,30 @@ REPLACED = {
     "compare --freeze"
 }
 
+_NUMBERS: dict[Any, str] = {int: "a whole number", float: "a number"}
+
 
 class Parser(argparse.ArgumentParser):
-    """argparse's parser without abbreviations of options, whose errors are safe to print."""
+    """argparse's parser without abbreviations of options, whose errors are one line that is safe to
+    print.
+    """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
-        """Usage and the error on standard error, exit code 2."""
-        super().error(safe_line(message))
+        """One line on standard error, exit code 2."""
+        fault = safe_line(message.removeprefix("argument "))
+        self.exit(2, f"harness: {fault}; {self.prog} --help shows what there is\n")
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        try:
+            return super()._get_value(action, arg_string)  # type: ignore[misc]
+        except argparse.ArgumentError:
+            if action.type not in _NUMBERS:
+                raise
+            expected = f'expected {_NUMBERS[action.type]}, not "{arg_string}"'
+            raise argparse.ArgumentError(action, expected) from None
 
     def parse_known_args(  # type: ignore[override]
         self,

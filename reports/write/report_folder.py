@@ -12,7 +12,7 @@ from typing import Any
 from harness.config import nearest
 from harness.errors import InputError, RunError
 from harness.files.atomic import sweep, write_atomic
-from harness.files.links import refuse_links_below
+from harness.files.links import refuse_link, refuse_links_below
 from harness.files.reading import read_json
 from reports.document.blocks import Document, slug
 from reports.write import latex
@@ -72,7 +72,7 @@ def write(
         InputError: the folder has links that lead out of it.
         RunError: the folder cannot be written, or the PDF cannot be made.
     """
-    refuse_links_below(folder)
+    _refuse_links(folder)
     files = _files_of_parts(document, formats)
     files |= extra  # these replace tables of the same name
     if _is_typeset(formats):
@@ -113,6 +113,20 @@ def write(
             f"{folder}: cannot write the report ({error.strerror}); the runs are untouched"
         ) from None
     return {kind: folder / _PLACES[kind] for kind in (*formats, "json")}
+
+
+def _refuse_links(folder: Path) -> None:
+    """Refuse links that lead out of a folder, where a report writes or removes something.
+
+    The folder may be any of the user's, and is not searched as a whole.
+
+    Raises:
+        InputError: there is one.
+    """
+    for place in (*_PLACES.values(), *_OWNED):
+        refuse_link(folder / place, folder)
+    for place in _OWNED:
+        refuse_links_below(folder / place, folder)
 
 
 def _is_typeset(formats: Sequence[str]) -> bool:

@@ -37,6 +37,13 @@ from harness.cli import build_parser, main
         (["evaluate", "m", "--suite", "sts,mr"], "expected one name"),
         (["evaluate", "m", "--source", "mtebb"], 'unknown "mtebb" (did you mean "mteb"?)'),
         (["compare", "x", "--\x1b[31m"], "unknown option --\u241b[31m"),
+        (
+            ["train", "simcse", "--out", "x", "--limit", "nan"],
+            '--limit: expected a whole number, not "nan"',
+        ),
+        (["power", "--sd", "1\n2"], '--sd: expected a number, not "1 2"'),
+        (["study", "show"], "the following arguments are required: name"),
+        (["compare", "demo", "--format"], "--format: expected one argument"),
     ],
 )
 def test_a_wrong_word_ends_with_one_line(
@@ -45,7 +52,9 @@ def test_a_wrong_word_ends_with_one_line(
     with pytest.raises(SystemExit) as ended:
         main(argv)
     assert ended.value.code == 2
-    assert said in capsys.readouterr().err.splitlines()[-1]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("harness: ")
+    assert said in line
 
 
 def test_what_argparse_takes_is_taken() -> None:

@@ -127,6 +127,17 @@ def test_an_own_folder_with_a_link_is_refused_too(tmp_path: Path) -> None:
     assert refused.value.file == str(out / "figures")
 
 
+def test_what_a_report_does_not_write_is_not_searched_for_links(tmp_path: Path) -> None:
+    workdir = tmp_path / "work"
+    synthetic.Invented(workdir, scale=0.03).add("a", tasks=("STS-B", "Embedded-STS-natural"))
+    out = tmp_path / "out"
+    (out / "mine").mkdir(parents=True)
+    os.symlink(tmp_path, out / "mine" / "all")
+    build_report("invented", workdir, out=out, formats=["md"])
+    assert (out / "report.md").is_file()
+    assert (out / "mine" / "all").is_symlink()
+
+
 def test_a_work_directory_that_is_a_link_to_itself_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "dangling").symlink_to("nowhere")
