@@ -12,13 +12,13 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
+from harness.files.printable import markdown_text
 from harness.results.elsewhere import open_workdir
 from harness.results.store import RunFolder
 from reports.document.blocks import slug
 from reports.joined.joined_document import describe_joined
 from reports.load import RecordedRow, read_comparison
 from reports.tables.run_details import describe_row_card
-from reports.write.markdown import markdown_text
 from reports.write.report_folder import write
 from studies import SHIPPED, SHIPPED_NAME, SHIPPED_TABLE
 

@@ -17,7 +17,7 @@ from sphinx.cmd.build import build_main
 
 from docs import answer, command_pages, method_pages, notebook_pages
 from docs.make import REPOSITORY, published_numbers
-from reports.write.markdown import markdown_text
+from harness.files.printable import markdown_text
 
 CONTENTS = {
     "Tutorials": [
