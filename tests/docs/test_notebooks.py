@@ -20,8 +20,8 @@ NAMES = sorted(file.stem for file in NOTEBOOKS.glob("*.ipynb"))
 SHORTER = {
     '"demo", workdir="work"': """"demo", workdir="work",
         overrides=["seeds=[1, 2]", "max_steps=2", "suites=['embedded']"]""",
-    '"trials": 6': '"trials": 2',
-    '"steps": 24': '"steps": 2',
+    '"trials": 4': '"trials": 2',
+    '"steps": 12': '"steps": 2',
     '"max_steps": 24': '"max_steps": 2',
     '"seeds": [1, 2, 3]': '"seeds": [1, 2]',
     'default=True), workdir="work"': 'default=True), workdir="work", overrides=["seeds=[1]"]',
