@@ -108,7 +108,7 @@ class Joiner:
 
     def __init__(self, base: RecordedResults, sender: Sender) -> None:
         """Raises:
-        InputError: no run of the comparison saved the scores of its examples.
+        InputError: no run of the comparison saved the scores of its examples, or it is a rehearsal.
         """
         self.base = base
         self.target = _find_target(base)
@@ -123,9 +123,14 @@ class Joiner:
                 key = (score.task, score.source, score.split, score.metric)
                 self.protocols.setdefault(key, set()).add(score.comparable)
         for row in base.rows:
+            if row.rehearsal:
+                raise InputError(
+                    f'row "{row.label}" is of a rehearsal, whose scores are no results',
+                    file=base.name,
+                )
             if not row.added and row.finished:
                 dated = replace(sender, date=sender.date or _last_day(row.finished))
-                self._add_recorded(row, dated, AS_THE_OTHERS)
+                self._add_recorded(row, _label_in(base, row), dated, AS_THE_OTHERS)
 
     def _find_first(self, measure: Measure) -> Examples:
         for every in self.base.examples.values():
@@ -161,27 +166,55 @@ class Joiner:
                 self.joined.examples = {**results.examples, **self.joined.examples}
                 self.joined.notes += results.warnings
                 for row in results.rows:
-                    self._add_row_of_archive(row, sender, source)
+                    self._add_row_of_archive(row, _label_in(results, row), sender, source)
 
-    def _add_row_of_archive(self, row: RecordedRow, sender: Sender, source: Path) -> None:
-        known = {run.id for one in self.joined.rows for run in one.row.runs}
+    def _add_row_of_archive(
+        self, row: RecordedRow, label: str, sender: Sender, source: Path
+    ) -> None:
         if row.added or row.source or not row.finished:
             return
         if row.rehearsal:
             raise InputError(
-                f'row "{row.label}" is of a rehearsal, whose scores are no results', file=source
+                f'row "{label}" is of a rehearsal, whose scores are no results', file=source
             )
-        if known >= {run.id for run in row.finished}:
-            note = f"{row.label} of {source.name} is left out: its runs are here already."
+        if self._are_here(row.finished, source):
+            note = f"{label} of {source.name} is left out: its runs are here already."
             self.joined.notes.append(note)
             return
         sender = replace(sender, date=sender.date or _last_day(row.finished))
-        self._add_recorded(row, sender, self._compare_conditions(row.finished), source)
+        self._add_recorded(row, label, sender, self._compare_conditions(row.finished), source)
+
+    def _are_here(self, runs: Sequence[Record], source: Path) -> bool:
+        """True if all these runs are here already.
+
+        Raises:
+            InputError: a run that is here has another score there.
+        """
+        known = {}
+        for one in self.joined.rows:
+            for run in one.row.runs:
+                known[run.id] = run
+        for run in runs:
+            if run.id not in known:
+                continue
+            for measure in self.target.measures:
+                if measure.value(run) != measure.value(known[run.id]):
+                    raise InputError(
+                        f"run {run.id} has another score of {measure.task} than the same run here",
+                        file=source,
+                        remedy="repeat it by `harness reproduce` to see which one is right",
+                    )
+        return all(run.id in known for run in runs)
 
     def _add_recorded(
-        self, row: RecordedRow, sender: Sender, conditions: str, source: Path | None = None
+        self,
+        row: RecordedRow,
+        label: str,
+        sender: Sender,
+        conditions: str,
+        source: Path | None = None,
     ) -> None:
-        shown = self._name(row.label, sender, source)
+        shown = self._name(label, sender, source)
         joined = replace(row, label=shown, base_model="", group=_ONE_RANKING, start="")
         lacks = self._find_lacks(row.finished)
         score = self.target.value(row) if lacks else None
@@ -238,7 +271,7 @@ class Joiner:
             if spec.corpus and spec.corpus["sha256"] not in texts:
                 found["other training text"] = None
             planned = run.training.get("planned_steps")
-            if planned not in steps:
+            if planned and planned not in steps:
                 found[f"{planned:,} training steps"] = None
             if spec.dev and spec.dev["sha256"] not in dev:
                 found["another dev set"] = None
@@ -263,7 +296,7 @@ class Joiner:
             self.joined.examples[run.id] = []
             for measure in self.target.measures:
                 own = lines[lines["task"] == measure.task]
-                lack = _describe_lacking(own, measure, len(self.first[measure].outcome))
+                lack = _describe_lacking(own, measure, self.first[measure])
                 if lack:
                     lacks[lack] = None
                     continue
@@ -404,18 +437,45 @@ def _check_files(results: RecordedResults, source: Path) -> None:
             raise InputError(f"run {record.id}: its scores are not as its record says", file=source)
 
 
-def _describe_lacking(own: pd.DataFrame, measure: Measure, count: int) -> str:
+def _label_in(results: RecordedResults, row: RecordedRow) -> str:
+    """Return the label of a row, with its base model where the rows have several."""
+    base_models = {one.base_model for one in results.rows if not one.added}
+    if len(base_models) < 2 or not row.base_model:
+        return row.label
+    return f"{row.label}, {row.base_model}"
+
+
+def _describe_lacking(own: pd.DataFrame, measure: Measure, first: Examples) -> str:
     """Return what lines lack to be ranked by a measure; "" where they lack nothing."""
+    task = measure.task
     if own.empty:
-        return f"no score of {measure.task}"
+        return f"no score of {task}"
+    metric = measure.metric.removeprefix("cosine_")  # the name that tasks of mteb give it
+    if stated := _other_value(own, "metric", metric):
+        return f"{task} was scored by {stated}, not by {metric}"
+    if stated := _other_value(own, "split", measure.split):
+        return f"{task} was scored on the split {stated}, not on {measure.split}"
+    if _other_value(own, "lower_is_better", "false"):
+        return f"of its scores of {task} lower ones are better"
     given = set(own["example"])
     if given == {""}:
-        return f"no scores of the examples of {measure.task}"
+        return f"no scores of the examples of {task}"
+    has_gold = bool(own["target"].notna().any())
+    if has_gold == bool(np.isnan(first.target).all()):
+        what = "gold values beside scores that need none" if has_gold else "no gold values"
+        return f"{task}: {what}, so these are scores of another kind"
+    count = len(first.outcome)
     expected = {str(number) for number in range(1, count + 1)}
     missing = len(expected - given)
     if missing and given <= expected:
-        return f"{measure.task}: {missing:,} of {count:,} examples have no score"
+        return f"{task}: {missing:,} of {count:,} examples have no score"
     return ""
+
+
+def _other_value(own: pd.DataFrame, column: str, expected: str) -> str:
+    """Return what lines state in a column other than what is expected; "" where they do not."""
+    stated = set(own[column].str.lower()) - {"", expected}
+    return ", ".join(sorted(stated))
 
 
 def _align(own: pd.DataFrame, first: Examples) -> Examples:
@@ -453,7 +513,8 @@ def _mean_of_tasks(part: pd.DataFrame, target: Target) -> float | None:
     means = []
     for measure in target.measures:
         own = part[(part["task"] == measure.task) & (part["example"] == "")]
-        if own.empty:
+        metric = measure.metric.removeprefix("cosine_")
+        if own.empty or _other_value(own, "metric", metric):
             return None
         means.append(own["score"].mean())
     return 100 * float(np.mean(means))

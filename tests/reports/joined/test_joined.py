@@ -5,6 +5,7 @@ refused.
 from __future__ import annotations
 
 import json
+import shutil
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -136,11 +137,72 @@ def test_incomplete_rows_stand_apart(data: dict[str, Any]) -> None:
     assert not rows.keys() & set(data["pairs"]["rows"])
 
 
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"metric": "pearson"}, "pearson"),
+        ({"split": "dev"}, "dev"),
+        ({"lower_is_better": "true"}, "lower"),
+        ({"target": None}, "gold"),
+    ],
+)
+def test_scores_of_another_kind_are_not_ranked(
+    change: dict[str, Any], word: str, base: tuple[Path, Invented], tmp_path: Path
+) -> None:
+    """They are numbers of the same examples, and would be a score of another measure."""
+    folder, made = base
+    table = tmp_path / "scores.csv"
+    table_of(made, "near gold", (1,)).assign(**change).to_csv(table, index=False)
+    written = build_report("invented", folder, formats=["csv"], with_files=[table], out=tmp_path)
+    data = json.loads(written["json"].read_text(encoding="utf-8"))
+    (row,) = data["tables"]["incomplete"]["rows"]
+    assert row["name"] == "near gold"
+    assert word in row["cells"]["lacks"]["text"]
+    assert row["cells"]["score"].get("value") is None
+
+
+def test_an_untrained_row_of_another_base_model_joins_trained_ones(tmp_path: Path) -> None:
+    """It has no training steps to compare, and each row names its base model where there are two."""
+    made = Invented(tmp_path / "work", scale=0.5)
+    records = []
+    for model in ("embedded:mini-bert", "bert-base-uncased"):
+        for seed in (1, 2, 3):
+            record = made.add("SCD", seed, tasks=(TASK,), geometry=False, base=model)
+            training = {**record.training, "planned_steps": 250}
+            stored = record.model_copy(update={"training": training})
+            RunFolder(tmp_path / "work", record.id).write(stored)
+            records.append(stored)
+    write_comparison(tmp_path / "work", records, name="invented")
+    other = Invented(tmp_path / "other", "other", scale=0.5)
+    start = other.add("mean", 1, supervision="untrained", tasks=(TASK,), geometry=False)
+    write_comparison(tmp_path / "other", [start], name="other")
+    written = build_report(
+        "invented", tmp_path / "work", formats=["csv"], with_files=[tmp_path / "other"]
+    )
+    data = json.loads(written["json"].read_text(encoding="utf-8"))
+    rows = {row["name"]: row["cells"] for row in data["tables"]["joined"]["rows"]}
+    assert rows.keys() == {"SCD, embedded:mini-bert", "SCD, bert-base-uncased", "mean"}
+    assert rows["mean"]["conditions"]["text"] == "as the comparison"
+
+
 def test_runs_that_are_here_already_join_once(base: tuple[Path, Invented], tmp_path: Path) -> None:
     folder = base[0]
     with pytest.raises(InputError) as caught:
         build_report("invented", folder, formats=["md"], with_files=[folder], out=tmp_path)
     assert Path(str(caught.value.file)) == folder
+
+
+def spoil_score(made: Invented, folder: Path) -> Path:
+    """Return the work directory itself with another score of one run."""
+    work = shutil.copytree(made.workdir, folder / "theirs")
+    run = next((work / "runs").iterdir())
+    stored = RunFolder(work, run.name)
+    record = stored.read()
+    assert record is not None
+    first, *others = record.scores
+    scores = [first.model_copy(update={"value": 0.99}), *others]
+    stored.write(record.model_copy(update={"scores": scores}))
+    return work
 
 
 def spoil_record(made: Invented, folder: Path) -> Path:
@@ -175,7 +237,9 @@ def spoil_archive(made: Invented, folder: Path) -> Path:
     return folder / "no.zip"
 
 
-@pytest.mark.parametrize("spoil", [spoil_record, spoil_gold, spoil_link, spoil_archive])
+@pytest.mark.parametrize(
+    "spoil", [spoil_score, spoil_record, spoil_gold, spoil_link, spoil_archive]
+)
 def test_a_bad_file_is_refused_in_one_line_and_writes_nothing(
     spoil: Any, base: tuple[Path, Invented], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
