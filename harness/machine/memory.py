@@ -22,7 +22,9 @@ def is_out_of_memory(error: BaseException) -> bool:
         text = str(error).lower()
         if isinstance(error, MemoryError) or any(words in text for words in _WORDS):
             return True
-        cause = error.__cause__ or error.__context__
+        cause = error.__cause__
+        if cause is None and not error.__suppress_context__:
+            cause = error.__context__
         if cause is None:
             return False
         error = cause

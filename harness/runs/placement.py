@@ -27,6 +27,8 @@ from harness.runs.rows import Row
 from harness.runs.typical_costs import read_shape
 
 _GIB = 2**30
+_LIBRARIES = 2 * _GIB  # a process with torch, its libraries and a small model takes about one
+_ROUGH = 4  # times the size of a run by the arithmetic of `_size` is more than it takes
 
 
 @dataclass(frozen=True)
@@ -40,15 +42,19 @@ class Placement:
 def place_runs(plan: Plan, workdir: Path) -> Placement:
     """Find how many runs the memory holds, where neither `workers` nor `gpus_per_run` is given.
 
-    The largest row takes its first steps in a process of its own; its peak is stored in the work
-    directory.
+    Where runs on all cores surely fit, nothing is measured. Else the largest row takes its first
+    steps in a process of its own; its peak is stored in the work directory. The script of a row of
+    `command` is not run for that.
     """
     settings = plan.experiment.executor
-    jobs = [job for job in plan.jobs if not job.spec.missing]
+    jobs = [job for job in plan.jobs if not job.spec.missing and job.spec.method != "command"]
     is_open = not settings.workers and not settings.gpus_per_run
     if settings.name != "processes" or not is_open or len(jobs) < 2:
         return Placement(settings)
-    row = plan.row_of(max(jobs, key=lambda job: _size(plan, job)))
+    largest = max(jobs, key=lambda job: _size(plan, job))
+    if plan.device == "cpu" and _fits_easily(_size(plan, largest)):
+        return Placement(settings)
+    row = plan.row_of(largest)
     steps = max(job.steps for job in jobs)
     about = {
         "row": row.key,
@@ -59,9 +65,11 @@ def place_runs(plan: Plan, workdir: Path) -> Placement:
         found = measure_once(
             workdir, "memory", content_id(about), lambda: measure_memory(row, steps, plan)
         )
-    except HarnessError as error:
+    except MemoryError as error:
         one = settings.model_copy(update={"workers": 1})
         return Placement(one, f"one run at a time: {error}")
+    except HarnessError:  # what fails here fails as a run too, with its reason
+        return Placement(settings)
     return choose(settings, plan.device, found["peak"])
 
 
@@ -84,6 +92,11 @@ def choose(settings: ExecutorSettings, device: str, peak: float) -> Placement:
     return Placement(placed, f"{what}: {workers} at a time")
 
 
+def _fits_easily(size: float) -> bool:
+    most = _LIBRARIES + _ROUGH * size
+    return most * usable_cores() < free_bytes("cpu")
+
+
 def _size(plan: Plan, job: Job) -> float:
     """What the memory of a run grows with: weights and moments of its model, and its batch."""
     row = plan.row_of(job)
@@ -99,7 +112,8 @@ def measure_memory(row: Row, steps: int, plan: Plan) -> dict[str, float]:
     """Return the most bytes that the first training steps of a row take, in a process of its own.
 
     Raises:
-        RunError: it has too little memory, or cannot be trained.
+        MemoryError: it has too little.
+        RunError: it cannot be trained.
     """
     arguments = (row, steps, plan.device, plan.experiment.precision)
     return {"peak": run_apart(_send_peak, *arguments)}
@@ -109,13 +123,15 @@ def run_apart(target: Callable[..., None], *arguments: Any) -> float:
     """Return the number that `target(connection, *arguments)` sends from a process of its own.
 
     Raises:
-        RunError: it sent a text instead, which says what failed, or ended.
+        MemoryError: the process ended.
+        RunError: it sent a text instead, which says what failed.
     """
     process, connection = start_process(target, *arguments)
     try:
         answer = connection.recv()
     except (EOFError, OSError):
-        raise RunError(f"its process ended, most often for want of memory; {ADVICE}") from None
+        message = f"the process of its first steps ended, most often for want of memory; {ADVICE}"
+        raise MemoryError(message) from None
     finally:
         process.kill()
         process.join()
@@ -133,7 +149,7 @@ def _send_peak(connection: Connection, row: Row, steps: int, device: str, precis
     try:
         time_row(row, corpus, steps, device, precision=precision)
     except Exception as error:  # of any library
-        advice = f"; {ADVICE}" if is_out_of_memory(error) else ""
-        connection.send(f"{error}{advice}")
+        if not is_out_of_memory(error):  # else it ends without an answer, as if it were killed
+            connection.send(str(error))
         return
     connection.send(float(peak_memory_bytes(device)))

@@ -15,6 +15,7 @@ from harness.machine.environment import usable_cores
 from harness.machine.memory import ADVICE, free_bytes, is_out_of_memory, runs_beside
 from harness.machine.new_process import start_process
 from harness.results.measurements import read_measurements
+from harness.runs import placement
 from harness.runs.experiment import read_experiment
 from harness.runs.placement import choose, place_runs, run_apart
 from harness.runs.plan import Job, Plan, make_plan
@@ -63,7 +64,41 @@ def test_a_want_of_memory_is_known_by_its_class_or_words(error: Exception) -> No
     assert not is_out_of_memory(ValueError("the memory of a model"))
 
 
-def test_as_many_runs_at_a_time_as_the_memory_holds(tmp_path: Path) -> None:
+def test_an_error_behind_which_a_want_of_memory_was_dealt_with_is_none() -> None:
+    error = ValueError("a bad value")
+    error.__context__ = MemoryError()
+    assert is_out_of_memory(error)
+    error.__suppress_context__ = True  # as `raise ... from None` sets it
+    assert not is_out_of_memory(error)
+
+
+def test_runs_that_surely_fit_are_not_measured(tmp_path: Path) -> None:
+    plan = plan_of(executor={"name": "processes"})
+    assert place_runs(plan, tmp_path).executor == plan.experiment.executor
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_script_of_a_row_is_not_run_to_measure_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(placement, "_LIBRARIES", 2**60)  # nothing fits easily
+    ran = tmp_path / "ran"
+    script = tmp_path / "script.py"
+    script.write_text(f"open({str(ran)!r}, 'w').close()\n")
+    command = {
+        "method": "command",
+        "config": {"run": "python script.py {out}", "folder": str(tmp_path)},
+    }
+    text = {"uri": "embedded:sentences", "limit": 100}
+    plan = plan_of(methods=[command], corpus=text, executor={"name": "processes"})
+    place_runs(plan, tmp_path / "work")
+    assert not ran.exists()
+
+
+def test_as_many_runs_at_a_time_as_the_memory_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(placement, "_LIBRARIES", 2**60)  # nothing fits easily
     plan = plan_of(executor={"name": "processes", "cpus_per_run": 1})
     placed = place_runs(plan, tmp_path)
     (known,) = read_measurements(tmp_path)["memory"].values()
@@ -88,7 +123,7 @@ def test_a_run_that_takes_half_of_the_memory_runs_alone() -> None:
 
 
 def test_a_measurement_that_ends_or_fails_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="memory"):
+    with pytest.raises(MemoryError, match="memory"):
         run_apart(end_at_once)
     with pytest.raises(RunError, match="too large"):
         run_apart(send_text, "too large")
