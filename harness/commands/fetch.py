@@ -45,8 +45,11 @@ def run_fetch(args: argparse.Namespace) -> int:
         else:
             _tell_taken(f"{one.kind} {one.name}", one.taken)
     _tell_taken("all", cached_bytes() - before)
-    tell(f"the caches: HF_HOME and {cache_root()}; the experiment now runs with HF_HUB_OFFLINE=1")
-    return 1 if missing else 0
+    tell(f"the caches: HF_HOME and {cache_root()}")
+    if missing:
+        return 1
+    tell("the experiment now runs with HF_HUB_OFFLINE=1")
+    return 0
 
 
 def _tell_taken(what: str, size: int) -> None:

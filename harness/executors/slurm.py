@@ -117,13 +117,17 @@ class Slurm(Executor):
         with TemporaryDirectory() as name:
             file = Path(name) / "script.sh"
             file.write_text(script, "utf-8")
-            done = subprocess.run(
-                [sbatch, "--test-only", str(file)],
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=_SECONDS,
-            )
+            try:
+                done = subprocess.run(
+                    [sbatch, "--test-only", str(file)],
+                    capture_output=True,
+                    text=True,
+                    errors="replace",
+                    check=False,
+                    timeout=_SECONDS,
+                )
+            except subprocess.TimeoutExpired:
+                return f"sbatch --test-only did not answer within {_SECONDS} seconds"
         said = " ".join((done.stderr or done.stdout).split())
         if done.returncode:
             raise InputError(

@@ -64,5 +64,7 @@ def test_data_that_cannot_be_had_is_one_line_and_exit_code_1(
     monkeypatch.setenv("HARNESS_SENTEVAL", str(missing))
     file.write_text('suites = ["CR"]\n[[methods]]\nmethod = "pooling"\n')
     assert main(["fetch", str(file)]) == 1
-    (line,) = [line for line in capsys.readouterr().err.splitlines() if "CR" in line]
+    said = capsys.readouterr()
+    (line,) = [line for line in said.err.splitlines() if "CR" in line]
     assert str(missing) in line
+    assert "now runs" not in said.out

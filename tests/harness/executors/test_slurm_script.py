@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from harness.commands.compare import show_plan
+from harness.executors import slurm
 from harness.executors.executor import ExecutorSettings, open_executor
 from harness.executors.slurm import Slurm
 from tests.support import jobs
@@ -86,6 +87,15 @@ def test_a_script_that_sbatch_refuses_is_wrong_input(
     one = engine(tmp_path / "work", slurm=OPTIONS)
     with raises_input_error(key="executor slurm"):
         one.check_script(one.make_script(2))
+
+
+def test_an_sbatch_that_does_not_answer_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sbatch: Path
+) -> None:
+    monkeypatch.setattr(slurm, "_SECONDS", 0.2)
+    (sbatch / "sbatch").write_text("#!/bin/sh\nexec sleep 30\n")
+    one = engine(tmp_path / "work", slurm=OPTIONS)
+    assert "did not answer" in one.check_script("#!/bin/sh\n")
 
 
 @pytest.mark.usefixtures("sbatch")
