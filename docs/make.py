@@ -31,6 +31,7 @@ from harness.sources.corpus.catalogue import CATALOGUE
 from harness.tasks.licences import stated_licences
 from harness.tasks.own.data import TaskFile
 from studies.definition.study import Study
+from tools.benchmarks import estimates
 
 REPOSITORY = Path(__file__).parents[1]
 PACKAGES = ("harness", "methods", "studies", "reports")
@@ -186,6 +187,7 @@ MADE: dict[str, Callable[[], str]] = {
     "file": lambda: keys(TaskFile),
     "study": lambda: keys(Study, without=Conditions.model_fields.keys() - {"dev"}),
     "published-totals": published_totals,
+    "estimates": estimates.read_table,
     **measured.MADE,
     **validation.MADE,
     **robustness.MADE,

@@ -61,7 +61,7 @@ def pack(
     target = Path(out or f"{name}.zip")
     if target.suffix.lower() != ".zip":
         raise InputError("expected a name that ends with .zip", file=target, key="--out")
-    from reports.joined.joiner import check_link
+    from reports.joined.senders import check_link
 
     check_link(link, key="--link")
     made = make_pack(

@@ -22,7 +22,7 @@ from reports.document.table import (
     rank_cells,
 )
 from reports.figures.intervals import overview
-from reports.joined.joiner import Joined, JoinedRow, Sender, join
+from reports.joined.joiner import Joined, JoinedRow, join
 from reports.load import RecordedResults
 from reports.stats.estimate import mean_sd
 from reports.stats.verdicts import BETTER, WORSE, Ranking, kind_of
@@ -44,15 +44,13 @@ class JoinedReport:
     pairs: dict[str, Any]
 
 
-def describe_joined(
-    base: RecordedResults, sources: Sequence[Path], sender: Sender | None = None
-) -> JoinedReport:
+def describe_joined(base: RecordedResults, sources: Sequence[Path]) -> JoinedReport:
     """Return the page of a comparison and what others sent.
 
     Raises:
         InputError: a source that cannot be shown, with its file.
     """
-    joined = join(base, sources, sender or Sender())
+    joined = join(base, sources)
     block = joined.rank()
     by_label = {one.row.label: one for one in joined.rows}
     ranked = [by_label[row.label] for row in block.rows]

@@ -7,23 +7,20 @@ the scores of its examples is shown apart.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from harness.errors import InputError
-from harness.files.printable import one_line
-from harness.files.reading import read_json
 from harness.files.tables import is_table
 from harness.results.elsewhere import MANIFEST, open_workdir
 from harness.results.facts import Facts
 from harness.results.record import Record
 from harness.results.store import RunFolder, comparison_files
+from reports.joined.senders import Sender, read_sender, sender_of_lines
 from reports.load import RecordedResults, RecordedRow, read_comparison
 from reports.read.examples import Examples
 from reports.read.score_tables import read_scores
@@ -39,17 +36,7 @@ if TYPE_CHECKING:
 
 _ONE_RANKING = "all"
 _GOLD = 1e-6  # gold scores of one test set differ by no more
-_LINK = re.compile(r"https?://[^\s\"'<>\\]+")
 AS_THE_OTHERS, NOT_KNOWN = "as the comparison", "not known"
-
-
-@dataclass(frozen=True)
-class Sender:
-    """Who sent a row, when, and where more is said; "" where it is not known."""
-
-    name: str = ""
-    date: str = ""
-    link: str = ""
 
 
 @dataclass(frozen=True)
@@ -106,7 +93,7 @@ class Joined:
 class Joiner:
     """Adds what others sent to the rows of a comparison."""
 
-    def __init__(self, base: RecordedResults, sender: Sender) -> None:
+    def __init__(self, base: RecordedResults) -> None:
         """Raises:
         InputError: no run of the comparison saved the scores of its examples, or it is a rehearsal.
         """
@@ -129,8 +116,8 @@ class Joiner:
                     file=base.name,
                 )
             if not row.added and row.finished:
-                dated = replace(sender, date=sender.date or _last_day(row.finished))
-                self._add_recorded(row, _label_in(base, row), dated, AS_THE_OTHERS)
+                sender = Sender(date=_last_day(row.finished))
+                self._add_recorded(row, _label_in(base, row), sender, AS_THE_OTHERS)
 
     def _find_first(self, measure: Measure) -> Examples:
         for every in self.base.examples.values():
@@ -156,7 +143,7 @@ class Joiner:
 
     def _add_archive(self, source: Path) -> None:
         with open_workdir(source) as folder:
-            sender = _read_sender(folder / MANIFEST, source)
+            sender = read_sender(folder / MANIFEST, source)
             names = list(comparison_files(folder))
             if not names:
                 raise InputError("an archive without a comparison", file=source)
@@ -282,7 +269,7 @@ class Joiner:
         for note in frame.attrs["notes"]:
             self.joined.notes.append(f"{source.name}: {note}.")
         for label, part in frame.groupby("row", sort=False):
-            sender = _sender_of_lines(part)
+            sender = sender_of_lines(part)
             name = self._name(str(label), sender, source)
             self._add_scored(name, part, sender, source)
 
@@ -336,92 +323,16 @@ def _find_target(base: RecordedResults) -> Target:
     return target
 
 
-def join(base: RecordedResults, sources: Sequence[Path], sender: Sender) -> Joined:
+def join(base: RecordedResults, sources: Sequence[Path]) -> Joined:
     """Return the rows of a comparison and those that others sent.
-
-    Args:
-        sender: of the comparison itself.
 
     Raises:
         InputError: a source that cannot be shown, with its file.
     """
-    joiner = Joiner(base, sender)
+    joiner = Joiner(base)
     for source in sources:
         joiner.add(source)
     return joiner.joined
-
-
-def check_link(link: str, **where: Any) -> str:
-    """Return a link that a page may hold.
-
-    Raises:
-        InputError: it is not one of the web.
-    """
-    if link and (not _LINK.fullmatch(link) or len(link) > 500):
-        raise InputError(f"expected a link, https://..., not {one_line(link)[:80]!r}", **where)
-    return link
-
-
-def check_date(text: str, **where: Any) -> str:
-    """Return a date.
-
-    Raises:
-        InputError: it is none.
-    """
-    if not text:
-        return ""
-    try:
-        return date.fromisoformat(text).isoformat()
-    except ValueError:
-        message = f"expected a date as 2026-11-28, not {one_line(text)[:80]!r}"
-        raise InputError(message, **where) from None
-
-
-def _read_sender(manifest: Path, source: Path) -> Sender:
-    """Return who sent an archive, as its pack.json says."""
-    if not manifest.is_file():
-        return Sender()
-    found = read_json(manifest)
-    name = found.get("submitter", "")
-    link = found.get("link", "")
-    if not isinstance(name, str) or not isinstance(link, str):
-        raise InputError(f"{MANIFEST}: expected texts as submitter and link", file=source)
-    return Sender(one_line(name)[:80], "", check_link(link, file=source, key="link"))
-
-
-def _sender_of_lines(part: pd.DataFrame) -> Sender:
-    """Return who sent a row of a table: what its lines state."""
-    stated = {}
-    for column in ("submitter", "date", "link"):
-        lines = part[part[column] != ""].drop_duplicates(column)
-        if len(lines) > 1:
-            one, two = lines.iloc[0], lines.iloc[1]
-            raise InputError(
-                f"row {one['row']} has two values, {one[column]} ({one['place']}) and {two[column]}",
-                file=two["place"],
-                key=f'column "{column}"',
-            )
-        stated[column] = lines.iloc[0] if len(lines) else None
-    texts = {}
-    for column, line in stated.items():
-        texts[column] = ""
-        if line is not None:
-            texts[column] = _check_text(column, str(line[column]), str(line["place"]))
-    return Sender(texts["submitter"], texts["date"], texts["link"])
-
-
-def _check_text(column: str, text: str, place: str) -> str:
-    """Return what a line states of its sender.
-
-    Raises:
-        InputError: a date or link that is none.
-    """
-    where = {"file": place, "key": f'column "{column}"'}
-    if column == "date":
-        return check_date(text, **where)
-    if column == "link":
-        return check_link(text, **where)
-    return text[:80]
 
 
 def _last_day(runs: Sequence[Record]) -> str:
