@@ -115,11 +115,17 @@ def name_files(files: Sequence[TaskFile]) -> list[TaskFile]:
     """Return files with names: those of one name have their folders behind it.
 
     Raises:
-        InputError: two files have one name by their key `name`.
+        InputError: two files have one name by their key `name`, or one file has two readings.
     """
     named = []
+    readings: dict[str, TaskFile] = {}
     for file in files:
         name = file.name or clean_name(file.path.name)
+        first = readings.setdefault(f"{name} {file.path}", file)
+        if first != file.model_copy(update={"task": first.task}):  # "p.csv" is "./p.csv"
+            message = "this file is named twice with different settings, which would be one task"
+            remedy = 'give one of them a name, as name = "..."'
+            raise InputError(message, file=file.task, key="suites", remedy=remedy)
         others = set()
         for other in files:
             other_name = other.name or clean_name(other.path.name)

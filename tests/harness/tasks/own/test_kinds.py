@@ -190,3 +190,18 @@ def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> No
     names = [task.name for task in resolve_tasks(files)]
     assert len(set(names)) == 2
     assert np.all([name.startswith("pairs.csv") for name in names])
+
+
+def test_one_file_with_two_readings_needs_a_name_for_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the first of them would be scored."""
+    monkeypatch.chdir(tmp_path)
+    pairs = own_files.embedded_pairs()[:40]
+    rows = [(*pair, str(number)) for number, pair in enumerate(pairs)]
+    own_files.write_table(tmp_path / "p.csv", ("sentence1", "sentence2", "score", "other"), rows)
+    other = {"task": "p.csv", "columns": {"score": "other"}}
+    with raises_input_error(file="p.csv", key="suites"):
+        resolve_tasks(["p.csv", other])
+    assert len(resolve_tasks(["p.csv", {**other, "name": "by the other"}])) == 2
+    assert len(resolve_tasks(["p.csv", "./p.csv"])) == 1
