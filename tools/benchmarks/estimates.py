@@ -58,7 +58,7 @@ PLANS: dict[str, tuple[str, dict[str, Any]]] = {
         "DeCLUTR, 20 training steps on documents",
         {
             "methods": [{"method": "declutr", "preset": "mini"}],
-            "corpus": "embedded:documents",
+            "corpora": {"documents": "embedded:documents"},
             "suites": ["Embedded-STS-contrast"],
             "max_steps": 20,
         },
