@@ -15,6 +15,7 @@ from reports.stats.verdicts import (
     own_against_others,
     plan_status,
     planned_family,
+    replaces_model,
     starts,
 )
 from reports.suite_targets import name_target, primary_target
@@ -27,18 +28,20 @@ Found = list[tuple[ResultRow, Difference]]
 
 
 def headline(comparison: Results, significance: Significance) -> list[str]:
-    """Sentences, by the first target: what was planned, which rows may be the best, and what
-    training gained. Where nothing that was trained is better than its start, that is the first.
+    """Sentences, by the first target: which rows may be the best, what the named pairs show, and
+    what training gained. What a frozen plan asks comes before the best rows. Where nothing that was
+    trained is better than its start, that is the first.
     """
     target = significance.first
     sentences = []
     if target is not None and (best := _best_rows(comparison, significance, target)):
         no_gain = _no_gain(comparison, significance, target)
+        named = _describe_named(comparison, significance, target)
+        asked_before = comparison.plan is not None or replaces_model(comparison)
         texts = [
             no_gain,
             _elsewhere(comparison, significance, target),
-            _describe_planned(comparison, significance, target),
-            best,
+            *([named, best] if asked_before else [best, named]),
             "" if no_gain else _gains(comparison, significance, target),
         ]
         sentences = [text for text in texts if text]
@@ -265,7 +268,7 @@ def _elsewhere(comparison: Results, significance: Significance, target: Target) 
     return f"Against {rows} made elsewhere, on {title}: {'; '.join(texts)}"
 
 
-def _describe_planned(comparison: Results, significance: Significance, target: Target) -> str:
+def _describe_named(comparison: Results, significance: Significance, target: Target) -> str:
     """Say what the comparisons that the file names show, and whether they were planned."""
     against: dict[str, Found] = {}
     for (row, other), d in judge_family(planned_family(comparison), significance, target):
@@ -286,6 +289,7 @@ def _describe_planned(comparison: Results, significance: Significance, target: T
             texts.append(f"against {label}, {_by_verdict(rows, phrases)}")
     if not texts:
         return ""
+    said = "; ".join(texts)
     status = plan_status(comparison)
     if status == "as planned":
         start = "As planned"
@@ -293,11 +297,9 @@ def _describe_planned(comparison: Results, significance: Significance, target: T
         start = "Each row against the model in use"
     elif comparison.plan is not None:
         start = f"Not as planned ({status.removeprefix('not as planned: ')})"
-    elif comparison.baseline:
-        start = f"By the baseline {status}"
-    else:
-        start = f"By the pairs {status}"
-    return f"{start}, on {name_target(comparison, target)}: {'; '.join(texts)}"
+    else:  # the sentence before it names the target
+        return f"Named in the experiment file, without a frozen plan: {said}"
+    return f"{start}, on {name_target(comparison, target)}: {said}"
 
 
 def _gains(comparison: Results, significance: Significance, target: Target) -> str:

@@ -10,7 +10,7 @@ from reports.figures.labels import row_name
 from reports.figures.style import COLOURS, MUTED, finish, new, style
 from reports.load import RecordedResults
 from reports.records.measured_cost import CLOCKS, speeds, training_clock, training_cost
-from reports.results import ResultRow, Results
+from reports.results import ResultRow, Results, find_start
 from reports.stats.significance import Significance
 from reports.stats.verdicts import Ranking
 from reports.targets import rows_shown
@@ -20,6 +20,7 @@ _WIDTH_OF_COSTS = (
     5  # inches: a narrower figure, as wide as a column of a paper, has no room for costs
 )
 _START = " Square: an untrained start that was added to the rows of the file; it is in no group."
+_DASHED = " Dashed: the untrained start of a row."
 _MOST_GROUPS = 8  # lines of one base model that fit beside the intervals
 
 
@@ -53,6 +54,9 @@ def overview(results: Results, significance: Significance) -> Figure | None:
     )
     if any(block.left_out for block in blocks):
         caption += _START
+    starts = _means_of_starts(blocks, rows)
+    if starts:
+        caption += _DASHED
     with style():
         plot = new(7.2, 0.75 + 0.27 * len(rows))
         with_costs = plot.get_figwidth() > _WIDTH_OF_COSTS
@@ -64,7 +68,7 @@ def overview(results: Results, significance: Significance) -> Figure | None:
             room = _MOST_GROUPS
         axes, side = plot.subplots(1, 2, sharey=True, width_ratios=widths)
         for block in blocks:
-            descriptions += _draw_block(axes, block, places, results)
+            descriptions += _draw_block(axes, block, places, starts, results)
             _draw_groups(side, block, places)
         name_lines([axes], [row_name(row, results) for row in reversed(rows)])
         axes.set_title(target.short)
@@ -80,6 +84,30 @@ def overview(results: Results, significance: Significance) -> Figure | None:
             f"{caption}{omitted}",
             f"{target.title}: {'; '.join(descriptions)}.",
         )
+
+
+def _means_of_starts(
+    blocks: Sequence[Ranking], shown: Sequence[ResultRow]
+) -> dict[tuple[str, str], float]:
+    """Return the mean of the untrained start of each shown row that has one, in points, and that
+    of the start itself.
+    """
+    means = {}
+    for block in blocks:
+        known = [*block.rows, *block.left_out]
+        for row in shown:
+            start, _ = find_start(row, known)
+            if row not in block.rows or start is None:
+                continue
+            means[row.key] = block.mean(start)
+            if start in shown:
+                means[start.key] = block.mean(start)
+    return means
+
+
+def _mark_start(axes: Any, y: int, mean: float) -> None:
+    """Draw the height of a row, dashed, at the mean of its start; rows with one start join."""
+    axes.plot([mean, mean], [y - 0.5, y + 0.5], "--", color=MUTED, linewidth=1, zorder=1)
 
 
 def _in_order(block: Ranking) -> list[ResultRow]:
@@ -143,14 +171,22 @@ def _draw_block(
     axes: Any,
     block: Ranking,
     places: dict[tuple[str, str], int],
+    starts: dict[tuple[str, str], float],
     results: Results,
 ) -> list[str]:
-    """Draw the rows of a block that have a place; the same in words."""
+    """Draw the rows of a block that have a place, with their starts; the same in words."""
     descriptions = []
     for row in _in_order(block):
-        if row.key in places:
-            text = _draw(axes, places[row.key], row, block)
-            descriptions.append(f"{row_name(row, results)} {text}")
+        if row.key not in places:
+            continue
+        place = places[row.key]
+        text = f"{row_name(row, results)} {_draw(axes, place, row, block)}"
+        start = starts.get(row.key)
+        if start is not None:
+            _mark_start(axes, place, start)
+            if row.is_trained:
+                text += f", from {start:.2f} untrained"
+        descriptions.append(text)
     return descriptions
 
 

@@ -192,7 +192,10 @@ def test_groups_pairs_and_figure_have_the_added_start_or_say_that_it_is_left_out
     assert "Not among these rows: start" in pairs.caption
     figure = overview(comparison, significance)
     assert figure is not None
-    assert re.search(r": start \d+\.\d\d \(untrained start\); SimCSE", figure.alt)
+    drawn = re.search(r": start (\d+\.\d\d) \(untrained start\); SimCSE", figure.alt)
+    assert drawn is not None
+    assert figure.alt.count(f", from {drawn[1]} untrained") == 3
+    assert "Dashed: the untrained start of a row." in figure.caption
     assert "Square: an untrained start" in figure.caption
 
 
