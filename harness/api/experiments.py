@@ -137,12 +137,12 @@ def plan_comparison(experiment: Source, *, to_run: bool = True, **choices: Any) 
     with naming(where):
         for paper in selected.published:
             open_definition(paper)
-    most = selected.rehearsal.sentences if c.rehearse else None
+    rehearsal = selected.rehearsal if c.rehearse else None
     if c.rehearse:
         selected = rehearse(selected, where)
     methods = (registry.load(registry.METHODS, entry.method) for entry in selected.methods)
     with locating(InputError, methods), naming(where):
-        plan = make_plan(selected, where, most_sentences=most, to_run=to_run)
+        plan = make_plan(selected, where, rehearsal=rehearsal, to_run=to_run)
     if not all(plan.block_tasks.values()):
         raise InputError(
             "suites: expected a suite or task", file=where, remedy="see: harness list suites"

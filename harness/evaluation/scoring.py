@@ -25,7 +25,14 @@ from harness.results.text_ids import stack
 from harness.tasks.base import Encode, Task, TaskResult, Vectors, needs_model, task_key
 from harness.tasks.prompts import PromptedVectors, Prompts, of_mteb
 from harness.tasks.protocol import name_code
-from harness.tasks.vectors import UNNAMED, EmbeddingTable, Origin, VectorStore, encode_once
+from harness.tasks.vectors import (
+    UNNAMED,
+    EmbeddingTable,
+    Origin,
+    VectorStore,
+    encode_few,
+    encode_once,
+)
 
 
 def merge_results(parts: Sequence[TaskResult]) -> TaskResult:
@@ -207,16 +214,18 @@ def evaluate(
     model: Any = None,
     device: str = "cpu",
     most: int | None = None,
+    few: int | None = None,
     prompts: Prompts | None = None,
 ) -> TaskResult:
     """All scores of `tasks` for one encoder, whose texts are encoded once.
 
     A task whose data is missing or damaged, or that fails, does not stop the others: it has no
     scores, and is in `missing` with the reason, and in `notes`; so is one that asks for more than
-    `most` texts. A task that cannot know its texts beforehand gets them encoded when it asks.
-    `pooling` names how the vectors are made (it enters the protocol ids, as `prompts` do), `origin`
-    whose they are. `model` (a method, an `Encoder`) and `device` are for tasks that look into the
-    model or time it.
+    `most` texts. With `few`, so many texts are encoded, and the others get the vectors of these
+    (`encode_few`); nothing is read from `cache`, and nothing stored. A task that cannot know its
+    texts beforehand gets them encoded when it asks. `pooling` names how the vectors are made (it
+    enters the protocol ids, as `prompts` do), `origin` whose they are. `model` (a method, an
+    `Encoder`) and `device` are for tasks that look into the model or time it.
 
     `cost` of the result has "sentences" (distinct texts), "sentences_cached" (those of them that
     `cache` had), "encode_seconds" and "sentences_per_second" of the others (neither where there
@@ -238,10 +247,17 @@ def evaluate(
 
     def more(unknown: list[str]) -> EmbeddingTable:
         _check_number(len(unknown), most)
-        return encode_once(encode, unknown, cache=cache)
+        return encode_all_or_few(unknown)
+
+    def encode_all_or_few(texts: list[str]) -> EmbeddingTable:
+        if not texts:
+            return EmbeddingTable([], np.empty((0, 0), dtype=np.float32))
+        if few is not None:
+            return encode_few(encode, texts, few)
+        return encode_once(encode, texts, cache=cache)
 
     start = time.perf_counter()
-    first = _encode_first(encode, texts, cache)
+    first = encode_all_or_few(texts)
     table = EmbeddingTable(
         texts,
         first.vectors,
@@ -270,21 +286,12 @@ def evaluate(
     record_missing(result, unread, unscored)
     if prompts is not None and prompts.unfit:
         result.notes.append(prompts.unfit)
-    count = len(texts) + table.requested
+    if few is None:
+        count = len(texts) + table.requested
+    else:
+        count = table.fresh
     result.cost = _cost_of(table, count, time.perf_counter() - start)
     return result
-
-
-def _encode_first(
-    encode: Encode,
-    texts: list[str],
-    cache: VectorStore | None,
-) -> EmbeddingTable:
-    """Encode the texts that are known beforehand, if there are any."""
-    if texts:
-        return encode_once(encode, texts, cache=cache)
-    no_vectors = np.empty((0, 0), dtype=np.float32)
-    return EmbeddingTable([], no_vectors)
 
 
 def _distinct_texts(

@@ -46,6 +46,7 @@ class RunSpec(BaseModel):
         max_steps: upper bound on the training steps.
         precision: of training; None for methods that are not trained by steps.
         most_sentences: in a rehearsal, tasks that ask for more sentences than this are left out.
+        encoded_sentences: in a rehearsal, how many sentences of the tasks are encoded; None for all.
         missing: why the run cannot be executed here; empty for a run that can.
     """
 
@@ -69,6 +70,7 @@ class RunSpec(BaseModel):
     max_steps: int | None = None
     precision: str | None = None
     most_sentences: int | None = None
+    encoded_sentences: int | None = None
     missing: str = ""
 
     @property
@@ -90,6 +92,8 @@ class RunSpec(BaseModel):
             whole["seed"] = None
         else:
             whole["seed"] = [self.seed, self.vary, self.held]
+        if self.encoded_sentences is None:
+            whole.pop("encoded_sentences")  # so that runs from before the field keep their ids
         if self.missing:
             whole["missing"] = self.base_model
         return content_id(whole)

@@ -352,7 +352,8 @@ class CostEstimate:
         """
         if job.tasks in self._scoring:
             return self._scoring[job.tasks]
-        most = self._plan.most_sentences
+        rehearsal = self._plan.rehearsal
+        most = None if rehearsal is None else rehearsal.sentences
         about: dict[str, Any] = {"tasks": sorted(job.tasks)}
         if most is not None:
             about["most"] = most
@@ -367,6 +368,8 @@ class CostEstimate:
             )
         if known is None:
             return None
+        if rehearsal is not None:
+            return (min(known["sentences"], rehearsal.limit), 0.0)
         return (known["sentences"], 0.0)
 
 
@@ -443,7 +446,12 @@ class TypicalCosts:
 
     def _texts_of(self, job: Job) -> list[Texts] | None:
         if job.tasks not in self._tasks:
-            self._tasks[job.tasks] = texts_of_tasks(job, self._plan.most_sentences)
+            rehearsal = self._plan.rehearsal
+            if rehearsal is None:
+                self._tasks[job.tasks] = texts_of_tasks(job, None)
+            else:
+                found = texts_of_tasks(job, rehearsal.sentences)
+                self._tasks[job.tasks] = found and cut_texts(found, rehearsal.limit)
         return self._tasks[job.tasks]
 
 
@@ -503,6 +511,18 @@ def texts_of_tasks(job: Job, most: int | None) -> list[Texts] | None:
         about = Texts.of(list(distinct))
         found.append(replace(about, fitting=work))
     return found
+
+
+def cut_texts(several: Sequence[Texts], most: int) -> list[Texts]:
+    """Return texts as a rehearsal encodes them: `most` of all, from each task its share.
+
+    >>> [texts.count for texts in cut_texts([Texts(300, 40.0), Texts(100, 20.0)], 100)]
+    [75, 25]
+    """
+    total = sum(texts.count for texts in several)
+    if total <= most:
+        return list(several)
+    return [replace(texts, count=round(texts.count * most / total)) for texts in several]
 
 
 def _files_of(job: Job) -> set[str]:

@@ -491,17 +491,20 @@ class Execution:
                 pooling=how,
                 model=fitted,
                 device=self.device,
+                most=most,
+                few=few,
                 **settings,
             )
 
         pooling = method.config.pooling
         most = self.spec.most_sentences
+        few = self.spec.encoded_sentences
         if not method.transductive:
             stored = stored_vectors(self.spec, self.workdir, self.device)
             origin = Origin(
                 f"harness/{method.name}",
                 stored.name,
-                results=self.workdir / "cache" / "mteb",
+                results=self.workdir / "cache" / "mteb" if few is None else None,
             )
             return score(
                 method,
@@ -509,13 +512,12 @@ class Execution:
                 pooling,
                 cache=stored,
                 origin=origin,
-                most=most,
                 prompts=method.prompts,
             )
 
         def alone(task: Task) -> TaskResult:
             return score(
-                method.for_task(task.texts()),
+                method.for_task(task.texts()[:few]),
                 [task],
                 f"{pooling}, fitted to the task's text",
             )

@@ -221,9 +221,14 @@ class Rehearsal(Config):
     base_model: str = option(DEFAULT_BASE_MODEL, "the base model of every row")
     max_steps: int = option(8, "upper bound on the training steps of every method", ge=1)
     seeds: int = option(1, "number of seeds of a row", ge=1)
-    limit: int = option(512, "use the first N items of a corpus only", ge=2)
+    limit: int = option(
+        512,
+        "use the first N items of a corpus, N pairs of the dev set, and encode N sentences of the "
+        "tasks of a row: the others get the vectors of these",
+        ge=2,
+    )
     sentences: int = option(
-        10_000, "a task that needs more sentences than this is left out, with a note", ge=1
+        20_000, "a task that needs more sentences than this is left out, with a note", ge=1
     )
 
 

@@ -17,7 +17,7 @@ from harness.files.printable import join_some
 from harness.machine.environment import pick_device
 from harness.results.code import Code, method_code, task_code
 from harness.results.spec import RunSpec
-from harness.runs.experiment import CorpusSettings, DevSettings, Experiment
+from harness.runs.experiment import CorpusSettings, DevSettings, Experiment, Rehearsal
 from harness.runs.rows import (
     Blocks,
     Row,
@@ -114,7 +114,7 @@ class Plan:
         rows: one for each row of the file and base model.
         dev: the selection set; None where no row uses one.
         block_tasks: block of the file -> its tasks.
-        most_sentences: as in `RunSpec`, of a rehearsal.
+        rehearsal: how runs of a rehearsal are cut; None for runs in full.
         schedule: when rows are scored on the dev set.
     """
 
@@ -123,7 +123,7 @@ class Plan:
     dev: DevSet | None
     block_tasks: dict[str, list[Task]]
     device: str
-    most_sentences: int | None = None
+    rehearsal: Rehearsal | None = None
     schedule: Schedule = field(default_factory=Schedule)
 
     @cached_property
@@ -262,6 +262,9 @@ class Plan:
                     )
             if selects or hasattr(row.config, "learning_rate"):
                 known |= {"max_steps": row.max_steps, "precision": self.experiment.precision}
+        if self.rehearsal is not None:
+            known["most_sentences"] = self.rehearsal.sentences
+            known["encoded_sentences"] = self.rehearsal.limit
         code = method_code(row.method)
         return RunSpec(
             method=row.method.name,
@@ -271,7 +274,6 @@ class Plan:
             base_model=row.start_model,
             seed=0,
             deterministic=row.instance.deterministic,
-            most_sentences=self.most_sentences,
             missing=row.fault,
             **known,
         )
@@ -307,7 +309,7 @@ def make_plan(
     where: str,
     *,
     starts: bool = True,
-    most_sentences: int | None = None,
+    rehearsal: Rehearsal | None = None,
     to_run: bool = True,
 ) -> Plan:
     """Resolve rows, text, dev set and tasks.
@@ -315,7 +317,7 @@ def make_plan(
     Args:
         where: the file or name that error messages name.
         starts: whether the untrained starts that the file does not contain are added.
-        most_sentences: as in `RunSpec`, of a rehearsal.
+        rehearsal: how the runs of a rehearsal are cut; None for runs in full.
         to_run: False for a plan that is only shown: of an experiment with blocks, rows lack what is
             out of reach, the dev set too, and none may be left.
 
@@ -323,7 +325,7 @@ def make_plan(
         InputError: anything in the experiment that cannot work.
     """
     experiment = resolve_sizes(experiment, load_text)
-    tolerant = most_sentences is not None or bool(experiment.blocks)
+    tolerant = rehearsal is not None or bool(experiment.blocks)
     resolved = resolve_rows(experiment, where, tolerant=tolerant)
     rows, schedule = apply_schedule(resolved, experiment.dev)
     rows = [_attempt(_check_data, row, tolerant) for row in rows]
@@ -344,7 +346,7 @@ def make_plan(
     if experiment.budget.kind:
         rows = [_attempt(partial(_with_budget, experiment), row, tolerant) for row in rows]
     device = pick_device(experiment.device)
-    plan = Plan(experiment, rows, dev, block_tasks, device, most_sentences, schedule)
+    plan = Plan(experiment, rows, dev, block_tasks, device, rehearsal, schedule)
     _check_code(plan)
     if all(job.spec.missing for job in plan.jobs) and (to_run or not tolerant):
         raise InputError(plan.jobs[0].spec.missing)

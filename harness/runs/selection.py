@@ -185,6 +185,10 @@ def rehearse(experiment: Experiment, where: str = "experiment") -> Experiment:
     """
     r = experiment.rehearsal
     dev = experiment.dev
+    if dev is not None:
+        dev = _available(load_dev, dev, DevSettings(task=ALWAYS, every=dev.every))
+        if len(load_dev(dev)) > r.limit:
+            dev = dev.model_copy(update={"pairs": r.limit})
     blocks = {}
     for name, block in experiment.blocks.items():
         suites = block.suites and [*block.suites, ALWAYS]
@@ -201,7 +205,7 @@ def rehearse(experiment: Experiment, where: str = "experiment") -> Experiment:
             "max_steps": min(r.max_steps, experiment.max_steps or r.max_steps),
             "budget": BudgetSettings(),
             "suites": [*experiment.suites, ALWAYS],
-            "dev": dev and _available(load_dev, dev, DevSettings(task=ALWAYS, every=dev.every)),
+            "dev": dev,
             "keep": [],
             "blocks": blocks,
             "methods": [_small(entry, r.seeds) for entry in experiment.methods],

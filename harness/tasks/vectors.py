@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from harness.errors import RunError
+from harness.seeds import numpy_generator
 from harness.tasks.base import Array, Encode, check_vectors
 
 
@@ -160,6 +161,28 @@ def encode_once(
         known |= zip(unknown, vectors, strict=True)
         vectors = np.stack([known[text] for text in distinct])
     return EmbeddingTable(distinct, vectors, fresh=len(unknown), seconds=seconds)
+
+
+def encode_few(encode: Encode, texts: Sequence[str], count: int) -> EmbeddingTable:
+    """Encode `count` of n distinct texts, drawn by chance; every other text gets the vector of one
+    of these, drawn too.
+
+    So a rehearsal scores a task in its full shape, and encodes little.
+
+        >>> import numpy as np
+        >>> table = encode_few(lambda texts: np.array([[len(text)] for text in texts]), ["a", "bb", "ccc"], 2)
+        >>> table.fresh, table(["a", "bb", "ccc"]).shape, len(np.unique(table.vectors))
+        (2, (3, 1), 2)
+
+    Raises:
+        RunError: as `encode_once`.
+    """
+    draw = numpy_generator(0, "sentences of a rehearsal")
+    chosen = draw.permutation(len(texts))[:count]
+    few = encode_once(encode, [texts[i] for i in chosen])
+    places = draw.integers(len(chosen), size=len(texts))
+    places[chosen] = np.arange(len(chosen))
+    return EmbeddingTable(texts, few.vectors[places], fresh=few.fresh, seconds=few.seconds)
 
 
 def _float32(x: Array) -> Array:

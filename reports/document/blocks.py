@@ -112,8 +112,9 @@ class Document:
 
 MARK = "[rehearsal]"
 SENTENCE = (
-    "This is a rehearsal: every row runs with a small base model, little text and few training steps. The numbers say "
-    "nothing about the methods and are compared with no published number."
+    "This is a rehearsal: every row runs with a small base model, little text and few training steps. Of the tasks' "
+    "sentences some are encoded, and the others get the vectors of these. The numbers say nothing about the methods "
+    "and are compared with no published number."
 )
 
 

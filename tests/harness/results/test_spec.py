@@ -49,6 +49,7 @@ SPEC = RunSpec(
         {"precision": "bf16"},
         {"inputs": {"vectors": "34"}},
         {"most_sentences": 100},
+        {"encoded_sentences": 100},
         {"missing": "no such base model"},
     ],
 )

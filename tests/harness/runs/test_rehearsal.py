@@ -13,9 +13,10 @@ from harness import api
 from harness.evaluation.scoring import evaluate
 from harness.method import DEFAULT_BASE_MODEL as BASE
 from harness.runs.experiment import read_experiment
-from harness.runs.plan import make_plan
+from harness.runs.plan import Plan, make_plan
 from harness.runs.selection import rehearse
 from harness.tasks.base import TaskResult, Vectors
+from harness.tasks.vectors import encode_few
 from tests.support.small_runs import CONTRAST, NATURAL
 
 FILE = """
@@ -56,8 +57,13 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(path)
 
 
+def plan_rehearsal(file: str) -> Plan:
+    read = read_experiment(file)
+    return make_plan(rehearse(read), file, rehearsal=read.rehearsal, starts=False)
+
+
 def test_models_text_seeds_and_steps_are_those_of_a_laptop(file: str) -> None:
-    plan = make_plan(rehearse(read_experiment(file)), file, most_sentences=100, starts=False)
+    plan = plan_rehearsal(file)
     assert plan.experiment.name == "paper-rehearsal"
     assert [(row.label, row.base_model, *row.seeds, row.max_steps) for row in plan.rows] == [
         ("SimCSE", BASE, 7, 2),
@@ -67,6 +73,7 @@ def test_models_text_seeds_and_steps_are_those_of_a_laptop(file: str) -> None:
     assert text is not None
     assert (text.uri, len(text)) == ("embedded:sentences", 40)
     assert plan.dev is not None
+    assert len(plan.dev) == 21  # all that the embedded set has
 
 
 def test_a_rehearsal_runs_every_row_and_names_what_is_missing(file: str, tmp_path: Path) -> None:
@@ -80,6 +87,7 @@ def test_a_rehearsal_runs_every_row_and_names_what_is_missing(file: str, tmp_pat
     assert "nowhere/model" in theirs.reason
     assert (done.left_out, done.status) == ([theirs], "finished")
     assert "--rehearse" in ours.command
+    assert (ours.cost["sentences"], start.cost["sentences"]) == (40, 40)
 
 
 class Lines:
@@ -107,7 +115,7 @@ preset = "paper-pairs"
 corpus = "nowhere-pairs.csv"
 """
     Path(file).write_text(FILE + pairs)
-    plan = make_plan(rehearse(read_experiment(file)), file, most_sentences=100, starts=False)
+    plan = plan_rehearsal(file)
     (row,) = (row for row in plan.rows if row.label == "pairs")
     assert row.corpus is not None
     assert (row.corpus.uri, row.corpus.kind) == ("embedded:pairs", "pairs")
@@ -122,3 +130,24 @@ def test_a_task_of_many_sentences_is_left_out() -> None:
     )
     assert list(done.missing) == ["9 lines"]
     assert done.cost["sentences"] == 7
+
+
+def test_few_sentences_are_encoded_and_every_task_is_scored_in_full() -> None:
+    encoded: list[str] = []
+
+    def encode(texts: list[str]) -> np.ndarray:
+        encoded.extend(texts)
+        return np.array([[len(encoded), 1.0] for _ in texts], np.float32)
+
+    cache: dict[str, np.ndarray] = {}
+    done = evaluate(encode, [Lines(30), Lines(70)], pooling="mean", cache=cache, few=8)
+    assert (len(encoded), len(set(encoded)), done.cost["sentences"]) == (8, 8, 8)
+    assert (done.missing, cache) == ({}, {})
+
+
+def test_the_sentences_that_are_encoded_have_their_own_vectors() -> None:
+    texts = [f"line {i}" for i in range(50)]
+    table = encode_few(lambda some: np.array([[float(t[5:])] for t in some]), texts, 10)
+    own = table(texts)[:, 0]
+    assert sum(own == np.arange(50)) >= 10
+    assert len(set(own)) == 10
