@@ -13,7 +13,7 @@ from importlib import import_module
 from harness import __version__, registry
 from harness.commands.options import Parser
 from harness.errors import HarnessError
-from harness.files.atomic import refusal, storage_fault
+from harness.files.atomic import is_exhausted, refusal, storage_fault
 from harness.files.printable import SafeFormatter, shorten, tell_error, write_plain_signs
 from harness.machine.environment import disable_telemetry
 
@@ -108,10 +108,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if line is None:
             raise
         tell_error(f"harness: {line}")
-        return 2
+        return 1 if is_exhausted(error) else 2
     except Exception as error:  # of a library that reports the disk or a limit in its own words
         fault = storage_fault(error)
         if fault is None:
             raise
         tell_error(f"harness: {refusal(fault)}")
-        return 2
+        return 1 if is_exhausted(fault) else 2

@@ -108,6 +108,12 @@ class OutOfReach(InputError):  # noqa: N818 - says what it is
     """Text of the hub that is not in the local cache and cannot be fetched now."""
 
 
+class NoRoom(InputError):  # noqa: N818 - says what it is
+    """A disk or a limit is used up, or a disk fails: no fault of the input (exit code 1)."""
+
+    exit_code = 1
+
+
 class RunError(HarnessError):
     """Something failed while running; the message says what was saved (exit code 1)."""
 

@@ -23,6 +23,7 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 
 from harness.errors import InputError
+from harness.files.atomic import write_fault
 from harness.files.hashing import content_id
 from harness.files.links import real_path, refuse_link
 from harness.files.locks import work_lock
@@ -84,7 +85,7 @@ def open_storage(workdir: Path) -> BaseStorage:
             journal = _NumberedJournal(file, lock)
     except OSError as error:
         message = f"cannot be opened ({error.strerror})"
-        raise InputError(message, file=file, remedy="name another --workdir") from None
+        raise write_fault(error, message, file=file, remedy="name another --workdir") from None
     if damage:
         raise InputError(damage, file=file, remedy=MEND)
     return JournalStorage(journal)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.errors import InputError
+from harness.files.atomic import write_fault
 from harness.files.zips import write_zip
 from harness.results.answer import Answer
 from harness.runs.pack import make_pack
@@ -72,7 +73,7 @@ def pack(
         write_zip(target, made.members)
     except OSError as error:
         message = f"cannot be written ({error.strerror})"
-        raise InputError(message, file=target, key="--out") from None
+        raise write_fault(error, message, file=target, key="--out") from None
     size = target.stat().st_size
     files = f"{len(made.members):,} files"
     lines = [f"note: {remark}" for remark in made.remarks]

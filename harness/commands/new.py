@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import keyword
 import re
+import shutil
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from string import Template
@@ -12,6 +14,7 @@ from string import Template
 from harness import registry
 from harness.commands.options import Commands, add_command
 from harness.errors import InputError
+from harness.files.atomic import write_fault
 from harness.files.printable import one_line, tell
 from harness.registry import Group
 
@@ -48,15 +51,24 @@ def run(args: argparse.Namespace) -> int:
     files = package_files(args.kind, args.name)
     try:
         folder.mkdir(parents=True)
-        for name, text in files.items():
-            (folder / name).write_text(text, encoding="utf-8")
+        _write_files(folder, files)
     except OSError as error:
         message = f"cannot be written ({error.strerror})"
-        raise InputError(message, file=folder, key="--out") from None
+        raise write_fault(error, message, file=folder, key="--out") from None
     tell(one_line(f"{folder}: {', '.join(files)}"))
     tell(one_line(f"install it with: pip install --no-build-isolation -e {folder}"))
     tell(one_line(f"then test it with: python -m pytest {folder}"))
     return 0
+
+
+def _write_files(folder: Path, files: Mapping[str, str]) -> None:
+    """Write files into a new folder, which is removed where one of them cannot be written."""
+    try:
+        for name, text in files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def check_name(kind: str, name: str) -> None:

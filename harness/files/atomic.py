@@ -14,7 +14,7 @@ from contextlib import suppress
 from glob import escape
 from pathlib import Path
 
-from harness.errors import InputError
+from harness.errors import InputError, NoRoom
 
 
 def settle(folder: Path) -> None:
@@ -147,6 +147,49 @@ def _lies_below(error: OSError, folder: Path | None) -> bool:
     if not isinstance(named, str | os.PathLike):
         return False
     return Path(named).absolute().is_relative_to(folder.absolute())
+
+
+def is_exhausted(error: OSError) -> bool:
+    """True if a disk or a limit is used up, or a disk fails: nobody has named a wrong place.
+
+    >>> is_exhausted(OSError(errno.ENOSPC, "full")), is_exhausted(OSError(errno.EROFS, "read-only"))
+    (True, False)
+    """
+    return error.errno in WHOLE_DISK and error.errno != errno.EROFS
+
+
+def write_fault(
+    error: OSError,
+    message: str,
+    *,
+    file: Path,
+    key: str | None = None,
+    remedy: str | None = None,
+) -> InputError:
+    """Return the error to raise where a file cannot be written: `NoRoom` where nobody has named a
+    wrong one.
+    """
+    kind = NoRoom if is_exhausted(error) else InputError
+    return kind(message, file=file, key=key, remedy=remedy)
+
+
+def append_line(path: Path, line: str) -> None:
+    """Add a line to a file; one that could not be written whole leaves nothing behind.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    left = line.encode() + b"\n"
+    with path.open("ab", buffering=0) as file:  # a buffer would be written again on closing
+        size = file.tell()
+        try:
+            while left:
+                left = left[file.write(left) :]
+        except OSError as error:
+            with suppress(OSError):
+                file.truncate(size)
+            error.filename = str(path)
+            raise
 
 
 def refusal(error: OSError) -> str | None:

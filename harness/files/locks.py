@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from harness.errors import InputError
-from harness.files.atomic import write_atomic
+from harness.files.atomic import write_atomic, write_fault
 
 log = logging.getLogger(__name__)
 
@@ -104,9 +104,11 @@ def work_lock(workdir: Path, prefix: str = "", what: str = "") -> Iterator[None]
         ) from None
     except OSError as error:
         lock.release()
-        raise InputError(
+        raise write_fault(
+            error,
             f"work directory {workdir} cannot be used: {error.filename or workdir}: "
             f"{error.strerror or error}",
+            file=workdir,
             remedy="make room there, or name another directory with --workdir",
         ) from None
     try:

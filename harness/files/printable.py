@@ -34,6 +34,7 @@ _STATED = re.compile(
     re.IGNORECASE,
 )
 _PROSE = re.compile(r"[a-z]{1,11}")
+_IN_QUOTES = re.compile(r"""["']\s*[:=]\s*$""")  # of a key: a value that is a text is in quotes too
 _WORDS = ("expected", "must", "is", "not", "missing", "required", "unknown", "needed", "wrong")
 _HEADER = re.compile(
     r"""(?P<key>\b(?:(?:proxy-)?authorization|(?:set-)?cookie)["']?\s*[:=]\s*["']?)[^"'\n]+""",
@@ -81,12 +82,14 @@ def has_known_token(text: str) -> bool:
 
 def _without_value(stated: re.Match[str]) -> str:
     """Return a key without its value. A word after "token:" may be prose, as in "token: expected a
-    number", which is not hidden.
+    number" or "/etc/passwd: cannot be read", which is not hidden.
     """
     text = stated.string
-    is_last = stated.end() == len(text) or text[stated.end()] == "\n"
+    is_last = stated.end() == len(text) or text[stated.end()] in "\n}]"
     is_prose = _PROSE.fullmatch(stated["value"]) is not None
-    if stated["weak"]:
+    is_file = text[: stated.start()].endswith(("/", "\\"))
+    may_be_a_name = stated["weak"] or is_file or _IN_QUOTES.search(stated["key"])
+    if may_be_a_name:
         is_plain = not is_last
     else:
         is_plain = stated["value"] in _WORDS

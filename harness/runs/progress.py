@@ -422,8 +422,15 @@ def request_stop(workdir: Path, name: str) -> str:
     if state["host"] != socket.gethostname():
         started = f"{name} was started on {state['host']}"
         raise RunError(f"{workdir}: {started}: give this command there")
-    os.kill(int(state["pid"]), signal.SIGTERM)
     process = f"{name}: process {state['pid']}"
+    try:
+        os.kill(int(state["pid"]), signal.SIGTERM)
+    except ProcessLookupError:
+        raise RunError(f"{workdir}: {name} has just ended") from None
+    except PermissionError:
+        raise RunError(
+            f"{workdir}: {process} is another user's; give this command as that user"
+        ) from None
     resumes = "the command that started it resumes"
     if state.get("stop_requested"):
         return f"{process} was to stop already, and is ended at once; {resumes}"

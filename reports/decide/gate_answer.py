@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import InputError
+from harness.files.atomic import append_line
 from harness.files.links import refuse_link
 from harness.files.locks import work_lock
 from harness.files.printable import one_line
@@ -370,8 +371,7 @@ def _write(file: Path, number: int, entry: GateEntry) -> None:
         "runs": entry.runs,
         "baseline_runs": entry.baseline_runs,
     }
-    with file.open("a", encoding="utf-8") as lines:
-        lines.write(json.dumps(line) + "\n")
+    append_line(file, json.dumps(line))
 
 
 def _read_history(file: Path) -> list[GateEntry]:

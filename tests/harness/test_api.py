@@ -123,9 +123,10 @@ def test_a_call_with_an_own_corpus_selects_on_embedded_pairs(tmp_path: Path) -> 
     plan = plan_comparison(keys).plan
     assert plan.dev is not None
     assert plan.dev.name.startswith("Embedded-STS")
-    assert any("perhaps unlike your text" in line for line in notices(plan))
+    (note,) = [line for line in notices(plan) if "perhaps unlike your text" in line]
+    assert note.endswith("to select on another set, which may be a file of pairs: [dev] task = ...")
     embedded = plan_comparison({**keys, "corpus": "embedded:sentences"}).plan
-    assert not any("embedded dev set" in line for line in notices(embedded))
+    assert not any("perhaps unlike your text" in line for line in notices(embedded))
 
 
 def test_progress_goes_to_the_reporter_and_nothing_is_printed(

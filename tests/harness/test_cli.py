@@ -159,15 +159,9 @@ def test_a_full_disk_is_one_line(
 
     monkeypatch.setattr("harness.runs.runner.execute", full)
     work = tmp_path / "work"
-    line = refused(
-        capsys,
-        "compare",
-        experiment(tmp_path, method="pooling"),
-        "--workdir",
-        str(work),
-        "--tracking-uri=none",
-        "--quiet",
-    )
+    command = ["compare", experiment(tmp_path, method="pooling"), "--workdir", str(work)]
+    assert main([*command, "--tracking-uri=none", "--quiet"]) == 1
+    (line,) = capsys.readouterr().err.strip().splitlines()
     assert "record.json" in line
 
 

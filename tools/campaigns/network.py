@@ -83,7 +83,7 @@ COMMANDS = (
     (0, "evaluate embedded:mini-bert --suite Embedded-STS-contrast"),
     (0, "train simcse --preset mini --set max_steps=1 --set batch_size=8 --limit 32 --out model"),
     (0, "evaluate ./model --suite Embedded-STS-contrast"),
-    (0, "plan small.toml"),
+    (0, "compare small.toml --freeze"),
 )
 CALLS = "connect,sendto,sendmsg,listen"
 HOST = re.compile(r"AF_INET6?\b")

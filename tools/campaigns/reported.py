@@ -96,6 +96,7 @@ def main(arguments: list[str] | None = None) -> int:
     from tools.campaigns import (  # noqa: F401 - register their points
         reported_code,
         reported_faults,
+        reported_holds,
         reported_models,
         reported_runs,
         reported_scores,

@@ -36,7 +36,7 @@ methods = [
 SECONDS = 400.0  # of a command: one that waits for a pipe would take for ever
 
 
-def _workdir(room: Path) -> tuple[Path, Path]:
+def finished_workdir(room: Path) -> tuple[Path, Path]:
     """Return the experiment file and a finished work directory, made once for a point."""
     file = write(room, "small.toml", EXPERIMENT)
     workdir = room / "made"
@@ -50,20 +50,20 @@ def _workdir(room: Path) -> tuple[Path, Path]:
     return file, workdir
 
 
-def _copy(workdir: Path, room: Path, name: str) -> Path:
+def copied(workdir: Path, room: Path, name: str) -> Path:
     copy = room / name.replace("/", "-").replace(" ", "-") / "work"
     shutil.copytree(workdir, copy, symlinks=True)
     return copy
 
 
-def _finding(name: str, expected: str, ended: forked.Ended, *, ok: bool) -> Finding:
+def finding(name: str, expected: str, ended: forked.Ended, *, ok: bool) -> Finding:
     fault = ended.fault((0, 1, 2))
     last = (ended.err or ended.out).strip().splitlines()[-1:] or [""]
     seen = fault or f"exit {ended.code}: {last[0][:160]}"
     return Finding(name, expected, seen, ok and not fault)
 
 
-def _is_one_line(ended: forked.Ended) -> bool:
+def is_one_line(ended: forked.Ended) -> bool:
     return ended.code == 2 and len(ended.err.strip().splitlines()) == 1
 
 
@@ -144,7 +144,7 @@ def _hostile(workdir: Path, place: str, target: Path) -> None:
 
 @point("outside")
 def nothing_outside_is_written_or_deleted(folder: Path, room: Path) -> Iterator[Finding]:
-    file, made = _workdir(room)
+    file, made = finished_workdir(room)
     run = next((made / "runs").iterdir()).name
     cases: list[tuple[str, bool]] = [(place, True) for place in PLACES]
     cases += [(place, False) for place in FILES]
@@ -191,18 +191,18 @@ def nothing_outside_is_written_or_deleted(folder: Path, room: Path) -> Iterator[
 
 @point("links")
 def links_out_of_a_work_directory(folder: Path, room: Path) -> Iterator[Finding]:
-    _, made = _workdir(room)
+    _, made = finished_workdir(room)
     for place in ("reports/small/figures", "reports/small", "cache", "plans", "mlartifacts"):
-        workdir = _copy(made, room, place)
+        workdir = copied(made, room, place)
         _hostile(workdir, place, _put_outside(workdir.parent))
         ended = forked.run(["report", "build", "small", "--workdir", str(workdir)], seconds=SECONDS)
-        ok = _is_one_line(ended) and str(workdir / place) in ended.err
-        yield _finding(place, "exit 2, one line that names the link", ended, ok=ok)
-    workdir = _copy(made, room, "large disk")
+        ok = is_one_line(ended) and str(workdir / place) in ended.err
+        yield finding(place, "exit 2, one line that names the link", ended, ok=ok)
+    workdir = copied(made, room, "large disk")
     (workdir / "runs").rename(workdir.parent / "disk")
     (workdir / "runs").symlink_to(workdir.parent / "disk")
     ended = forked.run(["report", "build", "small", "--workdir", str(workdir), "--format", "md"])
-    yield _finding("runs on another disk", "exit 0", ended, ok=ended.code == 0)
+    yield finding("runs on another disk", "exit 0", ended, ok=ended.code == 0)
 
 
 # ----------------------------------------------------------------------------------------- sync
@@ -215,7 +215,7 @@ def senders_to_mlflow(folder: Path, room: Path) -> Iterator[Finding]:
     from harness.results.store import read_comparison_file
     from harness.tracking import default_uri
 
-    _, made = _workdir(room)
+    _, made = finished_workdir(room)
     listed = read_comparison_file(made, "small")
     assert listed is not None
     expected = len({run.row for run in listed.runs})
@@ -236,7 +236,7 @@ def senders_to_mlflow(folder: Path, room: Path) -> Iterator[Finding]:
         seen = f"{rows} rows, {len(runs) - rows} seeds, exits {[one.code for one in endings]}, {beside}"
         ok = rows == expected and beside == ["work"] and all(one.code == 0 for one in endings)
         yield Finding(name, f"{expected} rows, nothing beside", seen, ok)
-    workdir = _copy(made, room, "linked")
+    workdir = copied(made, room, "linked")
     secret = write(room, "secret.txt", "my secret")
     for run in (workdir / "runs").iterdir():
         _hostile(workdir, f"runs/{run.name}/curves.jsonl", secret)
@@ -316,13 +316,13 @@ def _replace(path: Path, kind: str) -> None:
 
 @point("files")
 def files_of_a_work_directory(folder: Path, room: Path) -> Iterator[Finding]:
-    file, made = _workdir(room)
+    file, made = finished_workdir(room)
     run = next(path.parent.name for path in (made / "runs").glob("*/curves.jsonl"))
     places = ["progress.json", "measurements.json", "gate.jsonl", "comparisons/small.json"]
     places += [f"runs/{run}/{name}" for name in ("examples.parquet", "record.json", "curves.jsonl")]
     for place in places:
         for kind in ("pipe", "zeros", "folder", "garbage", "nested"):
-            workdir = _copy(made, room, f"{place} {kind}")
+            workdir = copied(made, room, f"{place} {kind}")
             _replace(workdir / place, kind)
             rows = ["--baseline", "cls", "--candidate", "simcse"]
             gate = ["gate", *rows, "--workdir", str(workdir)]
@@ -347,22 +347,22 @@ def files_of_a_work_directory(folder: Path, room: Path) -> Iterator[Finding]:
 def records_whose_costs_are_no_amounts(folder: Path, room: Path) -> Iterator[Finding]:
     from harness.results.record import Record
 
-    file, made = _workdir(room)
+    file, made = finished_workdir(room)
     for value in (float("nan"), float("inf"), 1e308):
-        workdir = _copy(made, room, str(value))
+        workdir = copied(made, room, str(value))
         for path in (workdir / "runs").glob("*/record.json"):
             record = Record.from_json(path.read_text())
             path.write_text(record.model_copy(update={"cost": {"parameters": value}}).to_json())
         doctor = forked.run(["doctor", "--workdir", str(workdir)])
         found = doctor.code == 1 and "parameters" in doctor.out
-        yield _finding(f"doctor with {value}", "names the records", doctor, ok=found)
+        yield finding(f"doctor with {value}", "names the records", doctor, ok=found)
         for command in (
             ["report", "build", "small", "--workdir", str(workdir), "--format", "md"],
             ["report", "checklist", "small", "--workdir", str(workdir)],
             ["compare", str(file), "--workdir", str(workdir), "--quiet", "--format", "md"],
         ):
             ended = forked.run(command)
-            yield _finding(f"{' '.join(command[:2])} with {value}", "no traceback", ended, ok=True)
+            yield finding(f"{' '.join(command[:2])} with {value}", "no traceback", ended, ok=True)
 
 
 @point("journal")
@@ -405,9 +405,9 @@ def journals_of_studies(folder: Path, room: Path) -> Iterator[Finding]:
         (workdir / "studies.journal").write_text("\n".join(damaged) + "\n")
         doctor = forked.run(["doctor", "--workdir", str(workdir)])
         ok = doctor.code == 1 and "studies.journal" in doctor.out
-        yield _finding(f"doctor: {name}", "names the journal", doctor, ok=ok)
+        yield finding(f"doctor: {name}", "names the journal", doctor, ok=ok)
         shown = forked.run(["study", "show", "some", "--workdir", str(workdir)])
-        yield _finding(f"study show: {name}", "exit 2, one line", shown, ok=_is_one_line(shown))
+        yield finding(f"study show: {name}", "exit 2, one line", shown, ok=is_one_line(shown))
 
 
 # --------------------------------------------------------------------------------------- plugins
@@ -447,7 +447,7 @@ def plugins_that_fail(folder: Path, room: Path) -> Iterator[Finding]:
         command = ["study", "run", str(study), "--workdir", str(room / f"s{number}"), "--quiet"]
         ended = forked.run(command, before=before, seconds=SECONDS)
         ok = ended.code == 1 and 'sampler "own"' in ended.err
-        yield _finding(f"sampler: {name}", "exit 1, one line", ended, ok=ok)
+        yield finding(f"sampler: {name}", "exit 1, one line", ended, ok=ok)
 
     class Own:
         def __init__(self, *_: Any) -> None: ...
@@ -469,7 +469,7 @@ def plugins_that_fail(folder: Path, room: Path) -> Iterator[Finding]:
         ok = ended.code == 0 and records == planned
         if name != "answers None":
             ok = ok and "tracking:" in ended.err
-        yield _finding(f"tracker: {name} ({records} records)", "exit 0, all records", ended, ok=ok)
+        yield finding(f"tracker: {name} ({records} records)", "exit 0, all records", ended, ok=ok)
 
 
 # ------------------------------------------------------------------------------- what is printed
@@ -509,7 +509,7 @@ def marks_and_line_separators(folder: Path, room: Path) -> Iterator[Finding]:
     for file in (own, *reported):
         ended = forked.run(["compare", str(file), "--dry-run", "--workdir", str(room / "w")])
         ok = ended.code == 0 or "not a TOML file" not in ended.err
-        yield _finding(f"byte-order mark: {file.parent.name}", "read", ended, ok=ok)
+        yield finding(f"byte-order mark: {file.parent.name}", "read", ended, ok=ok)
     for mark in ("\u2028", "\u0085", "\x0c"):
         place = room / f"logs {ord(mark):x}"
         for row in ("a", "b"):
@@ -522,7 +522,7 @@ def marks_and_line_separators(folder: Path, room: Path) -> Iterator[Finding]:
             ]
             write(place, f"org__{row}/samples_t_1.jsonl", "\n".join(lines) + "\n")
         ended = forked.run(["verdict", "--scores", str(place)])
-        yield _finding(f"U+{ord(mark):04X} in a log", "exit 0", ended, ok=ended.code == 0)
+        yield finding(f"U+{ord(mark):04X} in a log", "exit 0", ended, ok=ended.code == 0)
 
 
 @point("home")
@@ -540,20 +540,20 @@ def users_without_a_home(folder: Path, room: Path) -> Iterator[Finding]:
 
     evaluate = ["evaluate", "embedded:mini-bert", "--suite", "Embedded-STS-contrast"]
     ended = forked.run(evaluate, before=leave_home)
-    yield _finding("evaluate without a home", "scored", ended, ok=ended.code == 0)
+    yield finding("evaluate without a home", "scored", ended, ok=ended.code == 0)
     for name, command in {
         "model ~/m": ["evaluate", "~/m", "--suite", "Embedded-STS-contrast"],
         "corpus ~/t.txt": ["train", "simcse", "--corpus", "~/t.txt", "--out", str(room / "out")],
     }.items():
         ended = forked.run(command, before=leave_home)
-        yield _finding(
-            name, "exit 2, one line", ended, ok=_is_one_line(ended) and "HOME" in ended.err
+        yield finding(
+            name, "exit 2, one line", ended, ok=is_one_line(ended) and "HOME" in ended.err
         )
 
 
 @point("machines")
 def what_other_machines_do(folder: Path, room: Path) -> Iterator[Finding]:
-    _, made = _workdir(room)
+    _, made = finished_workdir(room)
     state = json.loads((made / "progress.json").read_text())["small"]
     now = time.time()
     for name, alive, phase in (
@@ -583,4 +583,4 @@ def what_other_machines_do(folder: Path, room: Path) -> Iterator[Finding]:
         shutil.rmtree(model)
     ended = forked.run(["doctor", "--workdir", str(made)])
     ok = ended.code == 0 and "were removed" in ended.out
-    yield _finding("weights removed on purpose", "no damage", ended, ok=ok)
+    yield finding("weights removed on purpose", "no damage", ended, ok=ok)

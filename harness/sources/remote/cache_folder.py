@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness.errors import InputError
+from harness.errors import InputError, NoRoom
 from harness.files.atomic import settle
 from harness.files.hashing import sha256_of
 from harness.files.printable import first_line
@@ -54,7 +54,7 @@ def writing(what: str, folder: Path, setting: str = "HARNESS_CACHE") -> Iterator
         yield
     except OSError as error:
         if error.errno in _NO_ROOM:
-            raise InputError(
+            raise NoRoom(
                 f"no space left on the disk while writing {what}; nothing was saved",
                 file=folder,
                 remedy=(

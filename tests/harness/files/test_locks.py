@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -12,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import InputError
+from harness.errors import InputError, NoRoom
 from harness.files.locks import run_lock, try_run_lock, work_lock
+from tests.support.full_disk import room_for
 
 HOLD = """
 import sys, time
@@ -80,13 +80,8 @@ def test_a_file_in_its_place_is_one_clear_line(tmp_path: Path) -> None:
 
 
 def test_a_file_system_that_refuses_is_one_clear_line_and_frees_the_lock(tmp_path: Path) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
-    try:
-        with pytest.raises(InputError, match="File too large"), work_lock(tmp_path):
-            pass
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with room_for(0), pytest.raises(NoRoom, match="File too large"), work_lock(tmp_path):
+        pass
     with work_lock(tmp_path):
         pass
 

@@ -38,6 +38,10 @@ CASES |= {
     "'token': 'two words'": "'token': ***",
     "X-Api-Key: abc": "X-Api-Key: ***",
     "password: hunter for me": "password: *** for me",
+    "/run/password: hunter": "/run/password: ***",
+    '{"password": "known here"}': '{"password": ***}',
+    '{"password": hunter}': '{"password": ***}',
+    '{"password": Hunter here}': '{"password": *** here}',
     'client_secret = "a b"': "client_secret = ***",
     "clientSecret: abc": "clientSecret: ***",
     "OPENAI_API_KEY=abc-1": "OPENAI_API_KEY=***",
@@ -60,6 +64,10 @@ UNTOUCHED = (
     "a bearer of news",
     "the task-based scikit-learn-1 run",
     "tokens: 512, tokenizer: bert",
+    "/etc/passwd: cannot be read",
+    r"C:\share\secret: cannot be opened",
+    'no row "passwd": known rows are "a" and "b"',
+    "the column 'password': neither text nor a number",
 )
 
 

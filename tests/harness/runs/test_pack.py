@@ -24,6 +24,7 @@ from harness.results.store import read_comparison_file, read_records
 from harness.runs.pack import make_pack
 from harness.runs.paths import private_paths
 from tests.support import own_files, small_runs
+from tests.support.full_disk import room_for
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("few_pairs")]
 
@@ -135,6 +136,21 @@ def test_an_archive_is_read_as_rows_made_elsewhere_and_by_reports(
         against=[packed],
     )
     assert "SimCSE (small)" in found.rows
+
+
+@pytest.mark.parametrize("room", [0, 300])
+def test_a_full_disk_leaves_no_part_of_an_archive(
+    packed: Path, tmp_path: Path, room: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive = tmp_path / "all.zip"
+    command = ["pack", "small", "--workdir", str(packed.parent / "work"), "--out", str(archive)]
+    with room_for(room):
+        assert main(command) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(archive) in line
+    assert list(tmp_path.iterdir()) == []
+    assert main(command) == 0
+    assert contents(archive) == contents(packed)
 
 
 def test_data_is_left_out_and_given_again(packed: Path, tmp_path: Path) -> None:

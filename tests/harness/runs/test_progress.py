@@ -92,6 +92,24 @@ def test_a_stop_ends_no_other_process_of_the_recorded_number(tmp_path: Path) -> 
         other.kill()
 
 
+@pytest.mark.parametrize("answer", [ProcessLookupError(3, "gone"), PermissionError(1, "not yours")])
+def test_a_process_that_cannot_be_stopped_is_one_line(
+    tmp_path: Path,
+    answer: OSError,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def kill(pid: int, number: int) -> None:
+        raise answer
+
+    with Progress(tmp_path, "mine") as progress:
+        progress.expect(states(1))
+        monkeypatch.setattr(os, "kill", kill)
+        assert main(["stop", "--workdir", str(tmp_path)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "mine" in line
+
+
 @pytest.mark.parametrize(
     "change",
     [

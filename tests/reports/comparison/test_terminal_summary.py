@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from harness.results.store import RunFolder
+from harness.runs.grid import describe_record
 from reports.comparison.terminal_summary import summary_table
 from tests.support import synthetic
 from tests.support.synthetic import STS, score
@@ -54,6 +56,24 @@ def test_a_long_name_is_cut_before_a_score_is_left_out(made: synthetic.Invented)
     for line in [columns, *rows]:
         widths = [max(len(other[i]) for other in [columns, *rows]) + 3 for i in range(len(line))]
         assert sum(widths) <= 99
+
+
+def test_runs_whose_dev_score_does_not_rise_are_counted_and_said_of_which_weights(
+    made: synthetic.Invented,
+) -> None:
+    for seed, best, step in ((1, 0.61, 200), (2, 0.52, 0), (3, 0.50, 150)):
+        record = made.add("SimCSE", seed, tasks=("STS12",), curves=False, geometry=False)
+        training = {"steps": 250, "best_step": step, "best_dev": best, "initial_dev": 0.52}
+        changed = record.model_copy(update={"training": training})
+        RunFolder(made.workdir, record.id).write(changed)
+        line = describe_record(changed)
+        said = "never exceeded the untrained model's (52.00)" in line
+        assert said == (best <= 0.52)
+        if said:
+            assert ("untrained weights were scored" in line) == (step == 0)
+    columns, rows, legend = summary_table(made.workdir, "invented")
+    assert rows[0][columns.index("Status")] == "no dev gain: 2 of 3"
+    assert any(line.startswith("no dev gain: runs in which no dev score is") for line in legend)
 
 
 def test_of_several_suites_the_averages_are_shown_with_a_legend(made: synthetic.Invented) -> None:
