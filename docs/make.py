@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import yaml
 
-from docs import answer, measured, published, robustness, validation
+from docs import answer, api_pages, measured, published, robustness, validation
 from harness import registry
 from harness.config import Config
 from harness.executors.executor import ExecutorSettings
@@ -188,6 +188,7 @@ MADE: dict[str, Callable[[], str]] = {
     "study": lambda: keys(Study, without=Conditions.model_fields.keys() - {"dev"}),
     "published-totals": published_totals,
     "estimates": estimates.read_table,
+    **api_pages.MADE,
     **measured.MADE,
     **validation.MADE,
     **robustness.MADE,

@@ -5,8 +5,8 @@
     found = h.compare(["simcse", "scd"], seeds=[1, 2, 3], max_steps=24, workdir="work/mine")
     found.verdict("simcse", "scd")     # which is better, and how sure that is
     found.scores()                     # a pandas frame; also pairs(), outcomes(), curves(), costs()
-    found.table("embedded"), found.plot("overview")    # of the report; found.tables and found.plots
-    name all
+    found.table("embedded")            # of the report; found.tables names all
+    found.plot("overview")             # found.plots names all
 
 `compare`, `study`, `train` and `evaluate` run something; `load` and `load_model` open what was
 saved; `verdict`, `power` and `gate` decide from records, or from scores that others made; `report`

@@ -3,9 +3,11 @@
     import harness
 
     found = harness.compare("demo", workdir="work/demo", progress=harness.Reporter())
-    found.table("embedded"), found.plot("alignment-uniformity"), found.verdict("SimCSE", "SCD"),
-    found.scores() harness.evaluate("sentence-transformers/all-MiniLM-L6-v2", "sts",
-    source="mteb").scores() method = harness.train("simcse", preset="mini", out="models/simcse")
+    found.table("embedded")
+    found.plot("alignment-uniformity")
+    found.verdict("SimCSE", "SCD")
+    harness.evaluate("sentence-transformers/all-MiniLM-L6-v2", "sts", source="mteb").scores()
+    method = harness.train("simcse", preset="mini", out="models/simcse")
     vectors = harness.load_model("models/simcse").encode(["A sentence."])
 
 Nothing here prints: progress goes to the `Reporter` that is given, or into the output of a

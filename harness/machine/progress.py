@@ -257,7 +257,7 @@ class Bars:
 @contextmanager
 def encoding_bar(total: int, *, show: bool) -> Iterator[Callable[[int], None]]:
     """A bar for one call of `encode`, advanced by calling what the block gets with a count; no bar
-    unless `show`. Who watches (`watch_encoding`) is told.
+    unless `show`. What `watch_encoding` was given is called too.
 
     >>> with encoding_bar(100, show=False) as advance:
     ...     advance(64)

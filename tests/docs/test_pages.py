@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import harness
 from docs.make import PAGES, REPOSITORY, filled
 from harness import registry
 
@@ -108,3 +109,12 @@ def test_what_is_not_there_is_seen() -> None:
     assert is_there("harness.tasks.suite.Suite.chance_of")
     assert not is_there("harness.tasks.suite.Suit")
     assert not is_there("harness.runner")
+
+
+def test_the_names_of_the_api_can_be_read_without_the_site() -> None:
+    functions = (REPOSITORY / "docs" / "api" / "functions.md").read_text(encoding="utf-8")
+    assert [name for name in harness.__all__ if f"\n| `{name}" not in functions] == []
+    assert "\n| `Comparison.scores()` | One row a score of a run;" in functions  # of a base
+    methods = (REPOSITORY / "docs" / "api" / "methods.md").read_text(encoding="utf-8")
+    assert "\n| `Encoder.two_views(a, " in methods
+    assert "\n| `nt_xent(anchors, positives, temperature, " in methods

@@ -15,7 +15,7 @@ from docs.make import PACKAGES, REPOSITORY
 from docs.notebook_pages import NOTEBOOKS
 
 OLD = re.compile(
-    r"\b(told|tells? (of|apart)|asked (of|for|after)|anew|made again|(?<!card\.)kept|stands? (on|beside|behind)|"
+    r"\b(told|tells? (of|apart)|asked (of|for|after)|anew|made again|(?<!card\.)kept(?!=)|stands? (on|beside|behind)|"
     r"look(s|ed)? at a difference|word pieces|held against|runs of before|said of|attract)\b",
     re.IGNORECASE,
 )
