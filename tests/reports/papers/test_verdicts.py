@@ -114,6 +114,15 @@ def test_verdicts():
     assert judge(0.0, [1.0, 2.0], sides=[(72.0, 73.0), (71.0,)]).kind == "one seed"
 
 
+def test_a_number_that_is_the_best_of_several_runs_is_expected_higher_and_named_so():
+    """Of 400,000 simulated samples of 3 runs, the best of 8 further ones is 71.6 to 92.4 in 95 %."""
+    values = [70.0, 72.0, 74.0]
+    assert judge(71.0, values, best_of=8).kind == "below"
+    assert judge(85.0, values, best_of=8).kind == "inside"
+    assert judge(85.0, values).kind == "above"
+    assert "best of 8 runs" in judge(85.0, values, best_of=8).text
+
+
 def test_a_method_without_a_seed_agrees_within_rounding():
     assert judge(31.45, [31.4], deterministic=True).kind == "inside"
     assert judge(31.46, [31.4], deterministic=True).kind == "above"
