@@ -17,6 +17,7 @@ from harness.files.reading import is_there
 from harness.machine.environment import pick_device
 from harness.machine.progress import Reporter
 from harness.method import DEFAULT_BASE_MODEL, FitContext, Method, locating
+from harness.results.model_card import describe_base, describe_text
 from harness.results.spec import method_version
 from harness.runs.experiment import EMBEDDED_DEV, CorpusSettings, DevSettings
 from harness.saved_method import METHOD_FILE
@@ -125,9 +126,9 @@ def train(
         )
         _fit(fitted, items, context, shown)
         if target is not None:
-            learnt_from = items.uri if items is not None else "no text"
-            where = markdown_text(f"from {base_model} on {learnt_from}")
-            card = f"Trained by `{kind.name}` {where}, seed {seed}.\n"
+            text = describe_text(items.uri) if items is not None else "no text"
+            where = markdown_text(f"on {text}, from {describe_base(base_model)}")
+            card = f"Trained by `{kind.name}` {where}; seed {seed}.\n"
             fitted.save(target, card=card)
         shown.finish_run(_describe_end(fitted, target))
     return fitted

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
 from harness.files.atomic import write_atomic
@@ -191,9 +191,53 @@ def _kind(record: Record) -> str:
 
 def _title(record: Record) -> str:
     """Return the heading: what was trained, from which model."""
-    parts = re.split(r"[/\\]", record.base_model.rstrip("/\\"))
-    start = parts[-1].removeprefix("embedded:")
+    start = _last_part(record.base_model).removeprefix(_EMBEDDED)
     return f"{one_line(record.row)}, from {one_line(start)}"
+
+
+def describe_base(base_model: str) -> str:
+    """Return in words which model was trained. A folder has its name without its path, which is of one
+    machine.
+
+    >>> describe_base("embedded:mini-bert")
+    'mini-bert, the model that ships with sentence-harness; it is not on the hub'
+    >>> describe_base("/home/ann/models/tuned")
+    'tuned, a folder of its author; it is not on the hub'
+    >>> describe_base("google-bert/bert-base-uncased")
+    'google-bert/bert-base-uncased'
+    """
+    name = one_line(_last_part(base_model))
+    if base_model.startswith(_EMBEDDED):
+        name = name.removeprefix(_EMBEDDED)
+        return f"{name}, the model that ships with sentence-harness; it is not on the hub"
+    if _is_of_this_disk(base_model):
+        return f"{name}, a folder of its author; it is not on the hub"
+    return base_model
+
+
+def describe_text(uri: str) -> str:
+    """Return the name of a corpus; of a file without its path.
+
+    >>> describe_text("/home/ann/domain.csv"), describe_text("embedded:sentences")
+    ('domain.csv', 'embedded:sentences')
+    """
+    path = uri.partition("?")[0]
+    return one_line(_last_part(path)) if _is_of_this_disk(path) else uri
+
+
+def _last_part(path: str) -> str:
+    """Return the name of a file or folder, with the separators of any system."""
+    return re.split(r"[/\\]", path.rstrip("/\\"))[-1]
+
+
+def _is_of_this_disk(name: str) -> bool:
+    """True if a name is a path: it is there, or begins at a root of any system."""
+    if Path(name).is_absolute() or PureWindowsPath(name).is_absolute():
+        return True
+    try:
+        return Path(name).exists()
+    except (OSError, ValueError):  # a name that no file can have
+        return False
 
 
 def licence_of(base_model: str) -> str | None:
@@ -310,7 +354,7 @@ def results(record: Record) -> str:
 def _training_rows(record: Record) -> list[tuple[str, str]]:
     rows = [
         ("method", record.method),
-        ("base model", record.base_model),
+        ("base model", describe_base(record.base_model)),
         (
             "licence",
             licence_of(record.base_model) or "that of the base model, whose card states none here",
@@ -318,12 +362,9 @@ def _training_rows(record: Record) -> list[tuple[str, str]]:
         ("labels", _labels(record)),
     ]
     if c := record.corpus:
-        rows.append(
-            (
-                "text",
-                f"{c.get('uri')} ({c.get('count')} {c.get('kind')}, sha256 {str(c.get('sha256'))[:16]})",
-            )
-        )
+        name = describe_text(str(c.get("uri")))
+        digest = str(c.get("sha256"))[:16]
+        rows.append(("text", f"{name} ({c.get('count')} {c.get('kind')}, sha256 {digest})"))
     rows += [("record", record.id), ("seed", seed_text(record.random_seed))]
     return rows
 

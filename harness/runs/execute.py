@@ -27,7 +27,7 @@ from harness.machine.process_state import preserve_process_state
 from harness.machine.progress import watch_encoding
 from harness.method import FitContext, FitReport, Method, own_line
 from harness.results.code import Code, describe_change, method_code, task_code
-from harness.results.model_card import write_card
+from harness.results.model_card import describe_base, write_card
 from harness.results.record import Record, is_amount
 from harness.results.spec import NUMERICS, RunSpec, scoring_version
 from harness.results.store import MODEL, RunFolder, join_examples, remove
@@ -407,9 +407,8 @@ class Execution:
         if not self.spec.trained:
             return method, earlier
         self._check_imports()
-        about = markdown_text(
-            f"from {self.spec.base_model}, seed {seed_text(self.spec.random_seed)}"
-        )
+        start = describe_base(self.spec.base_model)
+        about = markdown_text(f"from {start}; seed {seed_text(self.spec.random_seed)}")
         method.save(
             self.folder.model,
             card=f"{markdown_text(self.job.row)}: trained by `{method.name}` {about}.\n",

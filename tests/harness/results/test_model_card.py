@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,7 @@ def record(**changes: Any) -> Record:
 
 
 def card(folder: Path, made: Record) -> ModelCard:
+    folder.mkdir(exist_ok=True)
     write_card(folder, made)
     return ModelCard.load(folder / "README.md")
 
@@ -139,6 +141,30 @@ def test_unsupervised_only_where_no_label_was_used(
 def test_a_folder_or_our_own_model_is_no_base_model_of_the_hub(tmp_path: Path) -> None:
     for base in ("embedded:mini-bert", str(tmp_path), "../x"):
         assert card(tmp_path, record(base_model=base)).data.base_model is None
+
+
+@pytest.mark.parametrize("form", ["folder", "folder that is gone", "folder of Windows"])
+def test_a_folder_is_named_without_the_paths_of_a_machine(tmp_path: Path, form: str) -> None:
+    home = tmp_path / "ann"
+    tuned = home / "tuned-model"
+    if form == "folder":
+        tuned.mkdir(parents=True)
+    base = r"C:\Users\ann\tuned-model" if form == "folder of Windows" else str(tuned)
+    text = {"uri": str(home / "domain.csv"), "kind": "sentences", "count": 2, "sha256": "ab"}
+    read = card(tmp_path / "saved", record(base_model=base, corpus=text))
+    assert "| base model | tuned-model, a folder " in read.content.replace("\\-", "-")
+    assert "| text | domain.csv (2 sentences" in read.content
+    assert "ann" not in re.split(r"\W", read.content)
+    assert read.data.base_model is None
+
+
+def test_a_model_that_ships_and_one_of_the_hub_are_named_in_words(tmp_path: Path) -> None:
+    ours = card(tmp_path, record(base_model="embedded:mini-bert"))
+    assert "mini-bert, the model that ships with sentence-harness" in ours.content
+    assert ours.data.base_model is None
+    theirs = card(tmp_path, record(base_model="google-bert/bert-base-uncased"))
+    assert "| base model | google-bert/bert-base-uncased |" in theirs.content
+    assert theirs.data.base_model == "google-bert/bert-base-uncased"
 
 
 def test_hostile_text_stays_text(tmp_path: Path) -> None:
