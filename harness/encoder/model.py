@@ -3,12 +3,14 @@ folders.
 
 A saved encoder is a chain of sentence-transformers' own modules, whose classes read and write their
 files. Two are ours, in `harness.modules`: `SecondCopy` of an echo, and `LastMask` of a template
-with several [MASK]s.
+with several [MASK]s. sentence-transformers takes seconds to import, and most encoders are a
+transformer and a pooling: their files of settings are read and written here, as it does.
 """
 
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from dataclasses import asdict
 from pathlib import Path
@@ -44,6 +46,13 @@ _CHAIN = re.compile(
     "Transformer( WeightedLayerPooling)?( WordWeights)?( CNN)?( SecondCopy| LastMask)? Pooling( Dense| Normalize)*"
 )
 _OURS = ("SecondCopy", "LastMask")
+_TRANSFORMER_SETTINGS = "sentence_bert_config.json"
+_CLASSES = {
+    "Transformer": "sentence_transformers.base.modules.transformer.Transformer",
+    "Pooling": "sentence_transformers.sentence_transformer.modules.pooling.Pooling",
+    "SecondCopy": "harness.modules.SecondCopy",
+    "LastMask": "harness.modules.LastMask",
+}  # as modules.json names them
 _MODES = {
     "cls": "cls",
     "mean": "mean",
@@ -149,7 +158,7 @@ class Encoder(Network):
             max_length=length,
             token_module=_convolution(name, parts),
         )
-        encoder.include_prompt = parts["Pooling"].include_prompt
+        encoder.include_prompt = parts["Pooling"]["include_prompt"]
         saved = [(kind, parts[kind]) for kind in _OURS if kind in parts]
         if saved != _own_module(encoder):
             raise UnsupportedModel(
@@ -192,7 +201,7 @@ class Encoder(Network):
                     "idx": 0,
                     "name": "0",
                     "path": "",
-                    "type": _type_of("Transformer"),
+                    "type": _CLASSES["Transformer"],
                 }
             ]
             with torch.random.fork_rng(
@@ -200,15 +209,15 @@ class Encoder(Network):
             ):  # modules are drawn at random before they get their weights
                 modules = _modules_of(self)
             for index, module in enumerate(modules, start=1):
-                ours = isinstance(module, tuple)
-                if ours:
-                    kind = f"harness.modules.{module[0]}"
+                only_settings = isinstance(module, tuple)
+                if only_settings:
+                    kind = _CLASSES[module[0]]
                 else:
                     kind = _class_of(module)
                 place = f"{index}_{kind.rpartition('.')[2]}"
                 (staged / place).mkdir()
-                if ours:
-                    write_json(staged / place / "config.json", module[1])
+                if only_settings:
+                    _write_settings(staged / place / "config.json", *module)
                 else:
                     module.save(str(staged / place))
                 rows.append(
@@ -253,17 +262,17 @@ def _chain(name: str, folder: Path) -> list[tuple[str, str]]:
 def _read_modules(
     name: str, folder: Path, chain: list[tuple[str, str]]
 ) -> tuple[dict[str, Any], list[Any]]:
-    """The modules up to the pooling by kind, and those after it; of Transformer and of ours the
-    settings.
+    """The modules up to the pooling by kind, and those after it; of Transformer, Pooling and of
+    ours the settings.
     """
-    from sentence_transformers.sentence_transformer import modules
-
     before: dict[str, Any] = {}
     after: list[Any] = []
     for kind, path in chain:
         try:
             if kind == "Transformer":
-                before[kind] = modules.Transformer.load_config(str(folder), subfolder=path)
+                before[kind] = _transformer_settings(folder, path)
+            elif kind == "Pooling":
+                before[kind] = _pooling_settings(folder, path)
             elif kind in _OURS:
                 before[kind] = read_json(folder / path / "config.json")
             elif kind in ("WeightedLayerPooling", "WordWeights"):
@@ -272,7 +281,7 @@ def _read_modules(
                 with torch.random.fork_rng(
                     devices=[]
                 ):  # drawn at random before the weights are read
-                    of_kind = getattr(modules, kind)
+                    of_kind = getattr(_stock_modules(), kind)
                     module = of_kind.load(str(folder), subfolder=path).float()
                 if "Pooling" in before:
                     after.append(module)
@@ -286,6 +295,32 @@ def _read_modules(
     return before, after
 
 
+def _transformer_settings(folder: Path, path: str) -> dict[str, Any]:
+    """Return the settings of a module Transformer.
+
+    A file with none of the library's newer settings is of a model that reads plain text.
+    """
+    file = folder / path / _TRANSFORMER_SETTINGS
+    if file.is_file():
+        settings = read_json(file)
+        if settings.keys() <= {"max_seq_length", "do_lower_case", "model_args"}:
+            return {**settings, "modality_config": {"text": {}}}
+    transformer = _stock_modules().Transformer
+    return dict(transformer.load_config(str(folder), subfolder=path))
+
+
+def _pooling_settings(folder: Path, path: str) -> dict[str, Any]:
+    """Return the settings of a module Pooling; the library knows what those of old files mean."""
+    file = folder / path / "config.json"
+    if file.is_file():
+        settings = read_json(file)
+        named = settings.keys() == {"embedding_dimension", "pooling_mode", "include_prompt"}
+        if named and settings["pooling_mode"] in list(_MODES):  # several modes are a list
+            return settings
+    pooling = _stock_modules().Pooling.load(str(folder), subfolder=path)
+    return dict(pooling.get_config_dict())
+
+
 def _pooling(name: str, parts: dict[str, Any], own: Any) -> Pooling:
     """The rule that our configuration names, or the mode of Pooling.
 
@@ -294,7 +329,7 @@ def _pooling(name: str, parts: dict[str, Any], own: Any) -> Pooling:
     before a CNN, and a single one at the mask token lets the pooling read that token.
     """
     named = own or parts.get("SecondCopy") or parts.get("LastMask")
-    given = parts["Pooling"].pooling_mode
+    given = parts["Pooling"]["pooling_mode"]
     if isinstance(named, dict):
         first_layer = int(named.get("first_layer", 1))
         return Pooling.parse(str(named.get("pooling")), first_layer)
@@ -372,18 +407,16 @@ def _write_transformer(encoder: Network, folder: Path) -> None:
         settings["model_args"] = {
             "add_pooling_layer": False
         }  # else a reader would add one with random weights
-    write_json(folder / "sentence_bert_config.json", settings)
+    write_json(folder / _TRANSFORMER_SETTINGS, settings)
 
 
 def _modules_of(encoder: Network) -> list[Any]:
-    """The modules after the transformer: sentence-transformers' own, and name and settings of one
-    of ours.
+    """The modules after the transformer: sentence-transformers' own, and name and settings of the
+    pooling and of one of ours.
 
     Raises:
         InputError: a part of the encoder that none of them can express.
     """
-    from sentence_transformers.sentence_transformer import modules
-
     pooling = encoder.pooling
     depth = _depth(encoder)
     tokens = encoder.token_module
@@ -394,7 +427,7 @@ def _modules_of(encoder: Network) -> list[Any]:
         # is the same.
         layers = torch.tensor(pooling.layers(depth))
         weights = torch.bincount(layers, minlength=depth + 1).float()
-        average = modules.WeightedLayerPooling(width, depth, 0, nn.Parameter(weights))
+        average = _stock_modules().WeightedLayerPooling(width, depth, 0, nn.Parameter(weights))
         chain.append(average)
     if tokens is not None:
         if not isinstance(tokens, TokenConvolution) or pooling.reads == "mask":
@@ -407,7 +440,8 @@ def _modules_of(encoder: Network) -> list[Any]:
             _word_weights(encoder, {}, others=1)
         )  # times the mask, so that padding is zeros
         width = tokens.out_features
-        convolution = modules.CNN(tokens.inputs, tokens.filters, list(tokens.widths))
+        cnn = _stock_modules().CNN
+        convolution = cnn(tokens.inputs, tokens.filters, list(tokens.widths))
         convolution.load_state_dict(tokens.state_dict())
         chain.append(convolution)
     ours = _own_module(encoder)
@@ -417,7 +451,12 @@ def _modules_of(encoder: Network) -> list[Any]:
     chain += ours
     modes = {ours: theirs for theirs, ours in _MODES.items()}
     mode = modes["last" if pooling.reads == "last" else pooling.mode]
-    chain.append(modules.Pooling(width, mode, include_prompt=encoder.include_prompt))
+    settings = {
+        "embedding_dimension": width,
+        "pooling_mode": mode,
+        "include_prompt": encoder.include_prompt,
+    }
+    chain.append(("Pooling", settings))
     steps = [*encoder.head]
     if encoder.affine is not None:
         steps.append(encoder.affine)
@@ -432,8 +471,7 @@ def _append_step(chain: list[Any], step: nn.Module) -> None:
     Raises:
         InputError: they cannot express it in this place.
     """
-    from sentence_transformers.sentence_transformer import modules
-
+    modules = _stock_modules()
     if isinstance(step, nn.Linear):
         has_bias = step.bias is not None
         dense = modules.Dense(step.in_features, step.out_features, has_bias, nn.Identity())
@@ -453,13 +491,11 @@ def _is_activation(step: nn.Module) -> bool:
 
 def _word_weights(encoder: Network, named: dict[str, float], *, others: float) -> Any:
     """A weight for some tokens of the vocabulary, and one for all others."""
-    from sentence_transformers.sentence_transformer import modules
-
     rows = int(encoder.transformer.config.vocab_size)
     words = []
     for word in encoder.tokenizer.convert_ids_to_tokens(list(range(rows))):
         words.append(word or "")
-    return modules.WordWeights(words, named, others)
+    return _stock_modules().WordWeights(words, named, others)
 
 
 def _own_module(encoder: Network) -> list[tuple[str, dict[str, Any]]]:
@@ -475,10 +511,19 @@ def _own_module(encoder: Network) -> list[tuple[str, dict[str, Any]]]:
     return []
 
 
-def _type_of(kind: str) -> str:
+def _stock_modules() -> Any:
+    """Return the modules of sentence-transformers, which takes seconds to import."""
     from sentence_transformers.sentence_transformer import modules
 
-    return _class_of(getattr(modules, kind))
+    return modules
+
+
+def _write_settings(file: Path, name: str, settings: dict[str, Any]) -> None:
+    """Write the settings of a module without weights; those of the pooling as its own class does."""
+    if name == "Pooling":
+        file.write_text(json.dumps(settings, indent=4), "utf-8")
+    else:
+        write_json(file, settings)
 
 
 def _class_of(module: Any) -> str:

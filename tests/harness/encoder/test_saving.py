@@ -21,7 +21,7 @@ from harness import registry
 from harness.encoder import Encoder
 from harness.encoder.foreign import open_model
 from harness.encoder.pooling import Normalize, TokenConvolution
-from harness.errors import InputError, UnsupportedModel
+from harness.errors import UnsupportedModel
 from harness.sources import resolve_model
 from tests.support.encoder_models import FAMILIES, TEXTS, base_model, causal_model
 from tests.support.errors import raises_input_error
@@ -88,8 +88,20 @@ def test_a_head_of_several_layers(bases, tmp_path):
         np.testing.assert_allclose(vectors, encoder.encode(SENTENCES), atol=1e-5)
     for head in (nn.Sequential(nn.Tanh()), nn.Sequential(nn.Linear(32, 4), Normalize(), nn.Tanh())):
         encoder.head = head  # an activation that no module of sentence-transformers has by itself
-        with pytest.raises(InputError, match="Tanh"):
+        with raises_input_error():
             encoder.save(tmp_path / "other")
+
+
+@pytest.mark.parametrize("mode", ["cls", "mean", "max", "lasttoken"])
+def test_a_pooling_is_written_as_its_class_writes_it(bases, tmp_path, mode):
+    encoder = Encoder.from_pretrained(bases["bert"], pooling=mode.removesuffix("token"))
+    encoder.save(tmp_path / "saved")
+    modules.Pooling(32, mode).save(str(tmp_path))
+    written = (tmp_path / "saved" / "1_Pooling" / "config.json").read_bytes()
+    assert written == (tmp_path / "config.json").read_bytes()
+    listed = json.loads((tmp_path / "saved" / "modules.json").read_text())
+    for row, kind in zip(listed, (modules.Transformer, modules.Pooling), strict=True):
+        assert row["type"] == f"{kind.__module__}.{kind.__name__}"
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max", "first_last_avg"])
@@ -328,7 +340,7 @@ def test_a_base_whose_file_lacks_weights(bases, tmp_path):
 def test_a_module_over_tokens_of_another_kind_cannot_be_saved(bases, tmp_path):
     encoder = Encoder.from_pretrained(bases["bert"])
     encoder.token_module = nn.Linear(32, 8)
-    with pytest.raises(InputError, match="Linear"):
+    with raises_input_error():
         encoder.save(tmp_path / "other")
     assert not list(tmp_path.iterdir())
 
