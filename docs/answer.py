@@ -88,7 +88,9 @@ def name_page(label: str) -> str:
 
 
 def row_pages() -> dict[str, str]:
-    """Return the page of each row that ships, by its path in the site: settings, curves, command."""
+    """Return the page of each row that ships, by its path in the site: score, command, curve,
+    settings.
+    """
     pages = {}
     with open_workdir(SHIPPED) as folder:
         for row in read_comparison(folder, SHIPPED_NAME).rows:
@@ -99,16 +101,33 @@ def row_pages() -> dict[str, str]:
 
 def _describe_row(row: RecordedRow, folder: Path) -> str:
     card = describe_row_card(row)
-    lines = [f"# {markdown_text(row.label)}", "", "One of the [rows that ship](../index.md).", ""]
+    lines = [f"# {markdown_text(row.label)}", "", _describe_score(row.label), ""]
+    if card.commands:
+        lines += ["## To repeat it", "", "```sh", *card.commands, "```", ""]
     curve = _curve(row, folder)
     if curve:
         lines += ["## Dev score during training", "", *curve, ""]
-    lines += ["## Settings", "", "| | |", "| --- | --- |"]
+    lines += ["## Settings", "", "| setting | value |", "| --- | --- |"]
     for name, value in card.items:
         lines.append(f"| {markdown_text(name)} | {markdown_text(value)} |")
-    if card.commands:
-        lines += ["", "## To repeat it", "", "```sh", *card.commands, "```"]
     return "\n".join(lines) + "\n"
+
+
+def _describe_score(label: str) -> str:
+    """Return the score of a row, its place, and how many rows are better or worse than it."""
+    head, *rows = read_table()
+    found = next((row for row in rows if row[1] == label), None)
+    if found is None:  # its block is ranked in a table of its own
+        return "One of the [rows that ship](../index.md)."
+    place, _, score, deviation, seeds, _ = found
+    spread = f" ± {deviation} over {seeds} seeds" if int(seeds) > 1 else ""
+    others = [row for row in rows if row is not found and not _share_group(found, row)]
+    better = sum(int(row[0]) < int(place) for row in others)
+    worse = len(others) - better
+    return (
+        f"**{score}**{spread} ({head[2]}): place {place} of the {len(rows)} [rows that ship](../index.md). "
+        f"{better} of them are significantly better than it, {worse} significantly worse."
+    )
 
 
 def _curve(row: RecordedRow, folder: Path) -> list[str]:

@@ -61,6 +61,7 @@ CONTENTS = {
     "Reference": [
         "methods",
         "methods/index",
+        "rows/index",
         "mini-recipes",
         "api/index",
         "commands",
@@ -99,6 +100,7 @@ def collect(to: Path) -> None:
     }
     rows = answer.row_pages()
     pages |= rows
+    pages["docs/rows/index.md"] = _list_rows(rows)
     pages["docs/index.md"] = _link_rows(pages["docs/index.md"], rows)
     pages["docs/api/index.md"] += _contents("", API)
     pages["docs/index.md"] += "".join(
@@ -126,8 +128,14 @@ def _link_rows(page: str, rows: dict[str, str]) -> str:
     shown = answer.answer(link, shown=len(rows))
     head, begin, rest = page.partition("<!-- made: answer -->\n")
     _, end, tail = rest.partition("<!-- end -->")
-    names = [f"rows/{Path(row).stem}" for row in sorted(rows)]
-    return f"{head}{begin}\n{shown}\n{live}\n\n{end}{tail}{_contents('', names)}"
+    return f"{head}{begin}\n{shown}\n{live}\n\n{end}{tail}"
+
+
+def _list_rows(rows: dict[str, str]) -> str:
+    """Return the page that lists the page of each row."""
+    names = "\n".join(sorted(Path(row).stem for row in rows))
+    text = "This page lists the rows that ship, each with its score, settings and command."
+    return f"# Rows that ship\n\n{text}\n\n```{{toctree}}\n:maxdepth: 1\n\n{names}\n```\n"
 
 
 def _contents(caption: str, pages: list[str]) -> str:

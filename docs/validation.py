@@ -17,17 +17,24 @@ TESTS = REPOSITORY / "tests" / "methods"
 
 
 def public_models() -> str:
-    """Return each published score of a public model with ours; a dash where it is not measured."""
+    """Return each published score of a public model with ours; a dash where it is not measured.
+    Below the table, the versions with which ours were measured.
+    """
     measured = {one.case: one for one in read_evidence() if one.part == PART}
+    versions: list[str] = []
     rows = []
     for (model, task), score in read_published().items():
         one = measured.get(case_of(model, task))
         if one is None:
-            ours, date, versions = "–", "", ""
-        else:
-            ours, date, versions = f"{one.value:.2f}", one.date, one.versions
-        rows.append([f"{model}, {task}", f"{score:.2f}", ours, date, versions])
-    return markdown(("model, task", "published", "ours", "date", "versions"), rows)
+            rows.append([f"{model}, {task}", f"{score:.2f}", "–", "", ""])
+            continue
+        if one.versions not in versions:
+            versions.append(one.versions)
+        note = str(1 + versions.index(one.versions))
+        rows.append([f"{model}, {task}", f"{score:.2f}", f"{one.value:.2f}", one.date, note])
+    table = markdown(("model, task", "published", "ours", "date", "versions"), rows)
+    notes = [f"{number}. {text}" for number, text in enumerate(versions, start=1)]
+    return "\n".join([table.rstrip(), "", "Versions:", "", *notes, ""])
 
 
 def campaigns() -> str:

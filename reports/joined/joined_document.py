@@ -218,6 +218,10 @@ def _limits(joined: Joined, block: Ranking) -> tuple[str, ...]:
         'Rows that were not made "as the comparison" may differ from it in data, size and training; '
         "of rows that were sent as scores this is not known, nor how their settings were chosen.",
     ]
+    if joined.base_model:
+        said.append(
+            f"Recorded rows start from {joined.base_model} where their label names no other model."
+        )
     if any("one run" in one.conditions for one in joined.rows):
         said.append(
             "A row with one run is judged by examples alone: it may differ with a new seed."

@@ -7,6 +7,7 @@ the scores of its examples is shown apart.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from reports.joined.senders import Sender, read_sender, sender_of_lines
 from reports.load import RecordedResults, RecordedRow, read_comparison
 from reports.read.examples import Examples
 from reports.read.score_tables import read_scores
-from reports.results import ResultRow, Results
+from reports.results import ResultRow, Results, base_name
 from reports.scores.score_table import ScoredRun
 from reports.stats.significance import Significance
 from reports.stats.simultaneous import FEWEST_SEEDS
@@ -74,12 +75,17 @@ class JoinedResults(Results):
 
 @dataclass
 class Joined:
-    """All rows, what they are compared by, and sentences on what was left out."""
+    """All rows, what they are compared by, and sentences on what was left out.
+
+    Attributes:
+        base_model: that of every row whose label names none.
+    """
 
     target: Target
     rows: list[JoinedRow]
     examples: dict[str, list[Examples]]
     facts: Mapping[str, Facts]
+    base_model: str = ""
     notes: list[str] = field(default_factory=list)
 
     def rank(self) -> Ranking:
@@ -98,8 +104,9 @@ class Joiner:
         InputError: no run of the comparison saved the scores of its examples, or it is a rehearsal.
         """
         self.base = base
+        self.usual_model = _most_common_model(base)
         self.target = _find_target(base)
-        self.joined = Joined(self.target, [], dict(base.examples), base.facts)
+        self.joined = Joined(self.target, [], dict(base.examples), base.facts, self.usual_model)
         self.specs = [record.spec for record in base.records]
         self.first: dict[Measure, Examples] = {}
         for measure in self.target.measures:
@@ -117,7 +124,13 @@ class Joiner:
                 )
             if not row.added and row.finished:
                 sender = Sender(date=_last_day(row.finished))
-                self._add_recorded(row, _label_in(base, row), sender, AS_THE_OTHERS)
+                self._add_recorded(row, self._label(row), sender, AS_THE_OTHERS)
+
+    def _label(self, row: RecordedRow) -> str:
+        """Return the label of a row, with its base model where most rows have another."""
+        if row.base_model in ("", self.usual_model):
+            return row.label
+        return f"{row.label}, {base_name(row.base_model)}"
 
     def _find_first(self, measure: Measure) -> Examples:
         for every in self.base.examples.values():
@@ -153,7 +166,7 @@ class Joiner:
                 self.joined.examples = {**results.examples, **self.joined.examples}
                 self.joined.notes += results.warnings
                 for row in results.rows:
-                    self._add_row_of_archive(row, _label_in(results, row), sender, source)
+                    self._add_row_of_archive(row, self._label(row), sender, source)
 
     def _add_row_of_archive(
         self, row: RecordedRow, label: str, sender: Sender, source: Path
@@ -348,12 +361,10 @@ def _check_files(results: RecordedResults, source: Path) -> None:
             raise InputError(f"run {record.id}: its scores are not as its record says", file=source)
 
 
-def _label_in(results: RecordedResults, row: RecordedRow) -> str:
-    """Return the label of a row, with its base model where the rows have several."""
-    base_models = {one.base_model for one in results.rows if not one.added}
-    if len(base_models) < 2 or not row.base_model:
-        return row.label
-    return f"{row.label}, {row.base_model}"
+def _most_common_model(results: RecordedResults) -> str:
+    """Return the base model that most rows of a comparison have."""
+    counts = Counter(row.base_model for row in results.rows if not row.added and row.base_model)
+    return max(counts, key=counts.__getitem__, default="")
 
 
 def _describe_lacking(own: pd.DataFrame, measure: Measure, first: Examples) -> str:
