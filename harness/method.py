@@ -537,17 +537,17 @@ def load_unfitted(kind: type[M], path: str | Path) -> M:
 
 def own_line(error: BaseException, *kinds: type[Method]) -> str:
     """The last place in these methods' own files that an error passed through: " (FILE, line N:
-    CODE)", with all lines of what failed there; "" without one.
+    CODE)", with all lines of what failed there; "" without one. An error whose message is meant for
+    the user says all by itself where the method is one that ships.
 
     >>> own_line(ValueError("no such view"), Method)
     ''
     """
+    others = {"harness", "abc", "builtins"}
+    if isinstance(error, HarnessError):
+        others.add("methods")
     bases = (base for kind in kinds for base in kind.__mro__)
-    own = (
-        base
-        for base in bases
-        if base.__module__.partition(".")[0] not in ("harness", "abc", "builtins")
-    )
+    own = (base for base in bases if base.__module__.partition(".")[0] not in others)
     files = set()
     for base in own:
         for part in vars(base).values():

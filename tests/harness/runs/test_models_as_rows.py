@@ -234,6 +234,8 @@ def test_a_failing_model_is_a_failed_row_and_the_others_go_on(tmp_path: Path) ->
     ]
     assert "2 of" in records["few"].reason
     assert "64" in records["words"].reason
+    for row in ("few", "words"):  # the fault is not in the code of the method that ships
+        assert "methods" not in records[row].reason
 
 
 @pytest.mark.parametrize(
