@@ -10,7 +10,7 @@ import argparse
 import csv
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -66,10 +66,44 @@ def save_count(
     os.replace(unfinished, file)
 
 
+class Log:
+    """Cases that have ended, a line each, in a file or on the terminal. Those that a file holds from
+    a call before, which was cut, are not tried again.
+    """
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        self._faults: dict[str, str] = {}
+        if file is not None and file.exists():
+            for line in file.read_text(encoding="utf-8").splitlines():
+                name, _, end = line.partition("\t")
+                self._faults[name] = end
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._faults
+
+    def add(self, name: str, fault: str) -> None:
+        """Add a case and what is wrong with its end, "" where nothing is."""
+        fault = " ".join(fault.split())[:600]
+        self._faults[name] = fault
+        print(f"{name}: {f'FELL: {fault}' if fault else 'passed'}", flush=True)
+        if self._file is not None:
+            with self._file.open("a", encoding="utf-8") as lines:
+                lines.write(f"{name}\t{fault}\n")
+
+    def count(self, names: Iterable[str]) -> tuple[int, int]:
+        """Return how many of the cases have ended, and how many of these failed."""
+        faults = [self._faults[name] for name in names if name in self._faults]
+        return len(faults), sum(map(bool, faults))
+
+
 def add_sampling(parser: argparse.ArgumentParser) -> None:
-    """Add the options `--cases` and `--seed`, by which a campaign tries a sample of its cases."""
+    """Add the options `--cases` and `--seed`, by which a campaign tries a sample of its cases, and
+    `--log`, by which a call that was cut goes on.
+    """
     parser.add_argument("--cases", type=int, metavar="N", help="draw so many of the cases")
     parser.add_argument("--seed", type=int, default=0, help="of what is drawn")
+    parser.add_argument("--log", type=Path, help="cases that this file holds are not tried again")
 
 
 def sample(cases: Sequence[T], count: int | None, seed: int) -> list[T]:

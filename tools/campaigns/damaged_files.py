@@ -2,6 +2,7 @@
 never a wrong score.
 
     python -m tools.campaigns.damaged_files [--digits 12] [--only PART_OF_A_NAME] [--cases N] [--seed 0]
+        [--log FILE]
 
 A small comparison is copied and damaged for each case. A case passes if `harness doctor`, a report
 or the same comparison says so, if no report shows another score without a word on damage, and if
@@ -24,7 +25,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tools.campaigns import forked
-from tools.campaigns.counted import add_sampling, sample, save_count
+from tools.campaigns.counted import Log, add_sampling, sample, save_count
 
 EXPERIMENT = """\
 name = "campaign"
@@ -43,6 +44,7 @@ methods = [
 """
 SAID = "damaged|not as it was written|missing|is no|no comparison|cannot be read"
 Change = Callable[[Path], None]
+Draw = Callable[[str], random.Random]  # of a case: each draws the same whatever else is tried
 
 
 def digit(file: Path, rng: random.Random) -> None:
@@ -95,7 +97,7 @@ def swap(one: Path, other: Path) -> None:
     aside.rename(other)
 
 
-def cases(digits: int, rng: random.Random) -> Iterator[tuple[str, Change]]:
+def cases(digits: int, draw: Draw) -> Iterator[tuple[str, Change]]:
     """Yield the name of a damage and the function that does it to a copy of the work directory."""
     whole: dict[str, Change] = {
         "flipped": flip,
@@ -106,11 +108,16 @@ def cases(digits: int, rng: random.Random) -> Iterator[tuple[str, Change]]:
         "empty": empty,
     }
     for number in range(digits):
-        yield f"record: digit {number}", lambda w: digit(trained_runs(w)[0] / "record.json", rng)
+        name = f"record: digit {number}"
+        yield (
+            name,
+            lambda w, name=name: digit(trained_runs(w)[0] / "record.json", draw(name)),
+        )
         if number % 3 == 0:
+            name = f"comparison: digit {number}"
             yield (
-                f"comparison: digit {number}",
-                lambda w: digit(w / "comparisons" / "campaign.json", rng),
+                name,
+                lambda w, name=name: digit(w / "comparisons" / "campaign.json", draw(name)),
             )
     for name in (
         "record.json",
@@ -129,7 +136,10 @@ def cases(digits: int, rng: random.Random) -> Iterator[tuple[str, Change]]:
             lambda w, name=name: swap(*(run / name for run in trained_runs(w))),
         )
     for name in ("config.json", "tokenizer.json", "harness_method.json"):
-        yield f"{name}: digit", lambda w, name=name: digit(trained_runs(w)[0] / "model" / name, rng)
+        yield (
+            f"{name}: digit",
+            lambda w, name=name: digit(trained_runs(w)[0] / "model" / name, draw(name)),
+        )
     yield "model: swapped", lambda w: swap(*(run / "model" for run in trained_runs(w)))
     yield "run folders of two seeds: swapped", lambda w: swap(*trained_runs(w))
     yield (
@@ -213,7 +223,7 @@ def fault_of(change: Change, work: Path, compare: list[str], truth: tuple[str, s
     return ""
 
 
-def models(work: Path, rng: random.Random) -> Iterator[tuple[str, Change]]:
+def models(work: Path, draw: Draw) -> Iterator[tuple[str, Change]]:
     """Yield the name of a damage and the function that does it to a saved model."""
     yield "weights flipped", lambda m: flip(m / "model.safetensors")
     yield (
@@ -224,7 +234,8 @@ def models(work: Path, rng: random.Random) -> Iterator[tuple[str, Change]]:
     yield "weights deleted", lambda m: (m / "model.safetensors").unlink()
     for name in ("config.json", "tokenizer.json", "harness_method.json", "1_Pooling/config.json"):
         for number in range(3):
-            yield f"a digit of {name}, {number}", lambda m, name=name: digit(m / name, rng)
+            rng = draw(f"{name} {number}")
+            yield f"a digit of {name}, {number}", lambda m, name=name, rng=rng: digit(m / name, rng)
     yield "words of the tokenizer swapped", lambda m: swap_words(m / "tokenizer.json")
 
 
@@ -237,10 +248,8 @@ def main() -> int:
     parser.add_argument("--only", default="", help="cases with this in their name")
     add_sampling(parser)
     args = parser.parse_args()
-    rng = random.Random(args.seed)
     started = time.monotonic()
-    tried = 0
-    failed = 0
+    log = Log(args.log)
     with tempfile.TemporaryDirectory() as name, forked.nothing_drawn():
         folder = Path(name).resolve()
         file = folder / "campaign.toml"
@@ -272,14 +281,16 @@ def main() -> int:
             shutil.copytree(sound, work)
             return fault_of(change, work, compare, truth)
 
-        known = [(what, check_workdir, change) for what, change in cases(args.digits, rng)]
-        known += [(f"model: {what}", check_model, change) for what, change in models(sound, rng)]
+        def draw(what: str) -> random.Random:
+            return random.Random(f"{args.seed} {what}")
+
+        known = [(what, check_workdir, change) for what, change in cases(args.digits, draw)]
+        known += [(f"model: {what}", check_model, change) for what, change in models(sound, draw)]
         named = [case for case in known if args.only in case[0]]
         for what, check, change in sample(named, args.cases, args.seed):
-            tried += 1
-            fault = check(change)
-            failed += bool(fault)
-            print(f"{what}: {f'FELL: {fault.strip()[:600]}' if fault else 'passed'}", flush=True)
+            if what not in log:
+                log.add(what, check(change))
+    tried, failed = log.count(what for what, *_ in named)
     if not args.only:
         save_count("damaged_files", tried, failed, known=len(known))
     print(

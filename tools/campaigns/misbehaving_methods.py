@@ -2,7 +2,7 @@
 comparison.
 
     python -m tools.campaigns.misbehaving_methods [--executor serial] [--executor processes]
-        [--only PART_OF_A_NAME] [--cases N] [--seed 0]
+        [--only PART_OF_A_NAME] [--cases N] [--seed 0] [--log FILE]
 
 Each case is a comparison of three rows: a method of a package made for this purpose, which does
 something to its process before it trains, and after it two rows that behave. It passes if the
@@ -20,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tools.campaigns.counted import add_sampling, sample, save_count
+from tools.campaigns.counted import Log, add_sampling, sample, save_count
 
 DEEDS = {
     "exits with 0": "sys.exit(0)",
@@ -157,8 +157,8 @@ def main() -> int:
     executors = args.executor or ["serial", "processes"]
     deeds = sample([deed for deed in DEEDS if args.only in deed], args.cases, args.seed)
     started = time.monotonic()
-    failed = 0
-    tried = 0
+    log = Log(args.log)
+    names: list[str] = []
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name).resolve()
         about = folder / "plugins" / "misbehaving-1.0.dist-info"
@@ -180,20 +180,20 @@ def main() -> int:
             assert first.code == 0, first
             truth = scores(folder / "truth")
             for executor in executors:
-                fallen = 0
                 for what in deeds:
+                    case = f"{executor}, {what}"
+                    if case in log:
+                        continue
                     place = folder / executor / what.replace(" ", "-")
                     place.mkdir(parents=True)
                     (about.parent / "misbehaving.py").write_text(MODULE.format(deed=DEEDS[what]))
-                    fault = fault_of(place, executor, truth)
-                    fallen += bool(fault)
-                    end = f"FELL: {fault[:500]}" if fault else "passed"
-                    print(f"{executor}, {what}: {end}", flush=True)
-                tried += len(deeds)
-                failed += fallen
+                    log.add(case, fault_of(place, executor, truth))
+                known = [f"{executor}, {what}" for what in DEEDS]
+                names += known
                 if not args.only:
                     name = f"misbehaving_methods {executor}"
-                    save_count(name, len(deeds), fallen, known=len(DEEDS))
+                    save_count(name, *log.count(known), known=len(DEEDS))
+    tried, failed = log.count(names)
     print(
         f"tried {tried}, passed {tried - failed}, failed {failed}, {time.monotonic() - started:.0f} s"
     )
