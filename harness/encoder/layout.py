@@ -176,9 +176,14 @@ def _pickle_error(name: str, what: str, folder: Path) -> InputError:
 
 
 def no_model(name: str, error: Exception) -> InputError:
-    """The one line that says why `name` cannot be loaded."""
-    from harness.sources.remote.hub import remedy
+    """The one line that says why `name` cannot be loaded.
 
+    Raises:
+        RunError: files of it were garbled on their way from the hub.
+    """
+    from harness.sources.remote.hub import check_cached, remedy
+
+    check_cached(name, "model")
     reason = first_line(error)
     if "no file named model.safetensors" in reason or "cannot be loaded with `safetensors`" in str(
         error

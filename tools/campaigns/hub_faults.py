@@ -8,8 +8,8 @@ A proxy on 127.0.0.1 in front of the hub that HF_ENDPOINT names (or of the publi
 fault while a corpus, a base model, SentEval's archive of STS sets, and a set of MTEB's are
 downloaded. A case passes if the command ends with exit code 1 or 2 and one line (or succeeds, if
 the fault is only slow), within bounded time, and the same command with a working hub then prints
-what it prints undisturbed. A garbled file must be named, and is removed before that. Exit code 1 if
-a case failed.
+what it prints undisturbed; a garbled file that a message names is removed before that. Exit code 1
+if a case failed.
 """
 
 from __future__ import annotations

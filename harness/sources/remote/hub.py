@@ -4,6 +4,7 @@ of reach.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import re
 import time
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from harness.errors import InputError, OutOfReach, RunError, root_cause
 from harness.files.hashing import sha256_of
-from harness.files.printable import first_line, redacted
+from harness.files.printable import first_line, join_some, redacted
 from harness.sources.remote.cache_folder import writing
 
 if TYPE_CHECKING:
@@ -140,22 +141,52 @@ def remedy(repo: str, kind: str = "dataset") -> str:
     return ""
 
 
-def check_downloads(files: Iterable[Path], since: float) -> None:
-    """Check files of the hub's cache that were downloaded since a time: the hub names a large file
-    by its sha256.
+def check_downloads(files: Iterable[Path], since: float = 0.0) -> None:
+    """Check files of the hub's cache that were downloaded since a time: the cache names each by the
+    hash that the hub has stated.
 
     Raises:
-        RunError: a file was garbled on its way; it is removed, so that the next call downloads it
-            again.
+        RunError: files were garbled on their way; they are removed, so that the next call downloads
+            them again.
     """
+    garbled: list[str] = []
     for file in files:
         blob = file.resolve()
-        is_new = len(blob.name) == 64 and blob.stat().st_mtime >= since
-        if is_new and sha256_of(blob) != blob.name:
+        if blob.is_file() and blob.stat().st_mtime >= since and _is_garbled(blob):
             blob.unlink()
-            raise RunError(
-                f"{file.name}: garbled on its way from the hub; give the same command again to download it"
-            )
+            garbled.append(file.name)
+    if garbled:
+        raise RunError(
+            f"{join_some(sorted(garbled))}: garbled on the way from the hub; "
+            "give the same command again to download it"
+        )
+
+
+def _is_garbled(blob: Path) -> bool:
+    """True if a file of the hub's cache is not what its name says: the sha256 of a large file, git's
+    hash of a small one (that of its bytes alone where a mirror states it). Other names say nothing.
+    """
+    name = blob.name
+    if re.fullmatch("[0-9a-f]{64}", name):
+        return sha256_of(blob) != name
+    if re.fullmatch("[0-9a-f]{40}", name):
+        content = blob.read_bytes()
+        stated = (b"blob %d\0" % len(content) + content, content)
+        return name not in [hashlib.sha1(one).hexdigest() for one in stated]  # noqa: S324 - theirs
+    return False
+
+
+def check_cached(repo: str, kind: str = "dataset") -> None:
+    """Check all cached files of a data set or model, where one of them could not be read.
+
+    Raises:
+        RunError: as `check_downloads`.
+    """
+    try:
+        files = list(find_cached_folder(repo, kind).glob("snapshots/*/**/*"))
+    except (OSError, ValueError):  # a name that no file can have
+        return
+    check_downloads(files)
 
 
 @cache
@@ -261,6 +292,7 @@ def dataset_errors(what: str, repo: str, revision: str | None) -> Iterator[None]
                 raise cause from None
         if isinstance(error, ValueError) and not hub_reachable():
             raise out_of_reach(what) from None
+        check_cached(repo)
         raise InputError(f"cannot be read: {first_line(cause)}", file=what) from None
 
 

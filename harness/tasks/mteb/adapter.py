@@ -13,7 +13,7 @@ import json
 import logging
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -35,7 +35,7 @@ from harness.files.printable import describe_error
 from harness.files.reading import read_lines, read_text, require_ordinary
 from harness.results.facts import Facts
 from harness.results.store import remove
-from harness.sources.remote.hub import hub_reachable, quiet_datasets, remedy
+from harness.sources.remote.hub import check_cached, hub_reachable, quiet_datasets, remedy
 from harness.tasks.base import Array, Vectors, finite
 from harness.tasks.mteb.benchmarks import EMBEDDED, ENGLISH, PAIRS_METRIC_V1, PREFIX, SPLITS
 from harness.tasks.mteb.examples import clustering, kind_of, parts_of, read_examples, task_facts
@@ -548,8 +548,14 @@ def _size(task: Any, splits: Sequence[str]) -> int:
     return total
 
 
-def _reason(error: Exception, repositories: Iterable[str]) -> str:
-    """One line on why mteb could not load or score its data."""
+def _reason(error: Exception, repositories: Collection[str]) -> str:
+    """One line on why mteb could not load or score its data.
+
+    Raises:
+        RunError: files of it were garbled on their way from the hub.
+    """
+    for repository in repositories:
+        check_cached(repository)
     said = describe_error(error)
     if isinstance(error, datasets.exceptions.DatasetNotFoundError):
         return f"no data: not on the hub, or gated ({said})"

@@ -7,12 +7,12 @@ import subprocess
 import sys
 import threading
 import time
-from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from harness.encoder.layout import no_model
 from harness.errors import InputError, RunError
 from harness.sources import load_corpus
 from harness.sources.remote.hub import check_downloads
@@ -164,17 +164,46 @@ def test_what_the_hub_does_not_have_is_one_line(uri: str, problem: str) -> None:
     assert "\n" not in message
 
 
-def test_a_file_that_was_garbled_on_its_way_is_removed(tmp_path: Path) -> None:
-    """The hub's cache names a large file by its sha256, and links to it."""
-    content, started = b"weights", time.time() - 1
-    for blob in (sha256(content).hexdigest(), sha256(b"others").hexdigest()):
-        (tmp_path / blob).write_bytes(content)
-    sound, garbled = tmp_path / "sound.safetensors", tmp_path / "garbled.safetensors"
-    sound.symlink_to(sha256(content).hexdigest())
-    garbled.symlink_to(sha256(b"others").hexdigest())
-    check_downloads([sound], started)
-    check_downloads([garbled], time.time() + 60)  # downloaded before: checked then
-    with pytest.raises(RunError, match=r"garbled\.safetensors"):
-        check_downloads([garbled], started)
-    assert sound.exists()
-    assert not garbled.exists()
+# b"weights" by sha256sum, by git hash-object and by sha1sum
+HASHES = (
+    "9a129038d9a00aed0cf6a7ea059ca50a813449061ab87848cf1a13eafdf33b2c",
+    "3ab313fff6f41bb35969cd359e9ddfb8033b3ac2",
+    "5cab97f5a209481481ceb0b3c9dab9cba6bd17ce",
+)
+
+
+@pytest.mark.parametrize("name", HASHES)
+def test_files_that_were_garbled_on_their_way_are_removed(tmp_path: Path, name: str) -> None:
+    """The hub's cache names a file by its hash, and links to it."""
+    started = time.time() - 1
+    other = name[::-1]
+    links = [tmp_path / file for file in ("sound", "garbled", "garbled as well")]
+    for link, blob in zip(links, (name, other, other[1:] + other[0]), strict=True):
+        (tmp_path / blob).write_bytes(b"weights")
+        link.symlink_to(blob)
+    check_downloads(links[:1], started)
+    check_downloads(links, time.time() + 60)  # downloaded before: checked then
+    with pytest.raises(RunError, match="garbled, garbled as well: "):
+        check_downloads(links, started)
+    assert [link.exists() for link in links] == [True, False, False]
+
+
+def test_a_name_that_is_no_hash_says_nothing_about_a_file(tmp_path: Path) -> None:
+    (tmp_path / "abc").write_bytes(b"weights")
+    check_downloads([tmp_path / "abc"])
+    assert (tmp_path / "abc").exists()
+
+
+def test_what_is_garbled_in_the_cache_is_removed_when_it_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    snapshot = tmp_path / "models--org--name" / "snapshots" / "0"
+    snapshot.mkdir(parents=True)
+    blob = tmp_path / ("0" * 40)
+    blob.write_bytes(b"\xff")
+    (snapshot / "config.json").symlink_to(blob)
+    with pytest.raises(RunError, match=r"config\.json"):
+        no_model("org/name", ValueError("not JSON"))
+    assert not (snapshot / "config.json").exists()
+    assert "not JSON" in str(no_model("org/name", ValueError("not JSON")))
