@@ -71,12 +71,15 @@ def try_run_lock(folder: Path) -> Iterator[bool]:
 
 
 @contextmanager
-def work_lock(workdir: Path, prefix: str = "", what: str = "") -> Iterator[None]:
+def work_lock(
+    workdir: Path, prefix: str = "", what: str = "", seconds: float = 0
+) -> Iterator[None]:
     """Hold `workdir` (created when missing) for this process until the block ends.
 
     The operating system keeps the lock, so it is gone with the process however that ends; the
     holder's id is in a file next to it for the message only. `prefix` and `what` are the names of
-    these files and of what is held, where that is not the whole directory.
+    these files and of what is held, where that is not the whole directory. For so many `seconds`
+    another holder is waited for.
 
     Raises:
         InputError: another process holds the directory (its id is named), or the directory cannot
@@ -85,7 +88,7 @@ def work_lock(workdir: Path, prefix: str = "", what: str = "") -> Iterator[None]
     from filelock import FileLock, Timeout
 
     holder_file = workdir / f"{prefix}{HOLDER_FILE}"
-    lock = FileLock(workdir / f"{prefix}{LOCK_FILE}", timeout=0)
+    lock = FileLock(workdir / f"{prefix}{LOCK_FILE}", timeout=seconds)
     try:
         workdir.mkdir(parents=True, exist_ok=True)
         lock.acquire()

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from reports.read.score_tables import Source
 
 HISTORY = "gate.jsonl"
+_SECONDS = 30  # for which another gate with the same history is waited for; each takes a second
 NOT_WORSE, MAY_BE_WORSE = "not worse", "may be worse"
 _MARGIN = "not_worse_by"  # key of what may be lost, in points, in what a proposal is about
 
@@ -140,7 +141,7 @@ def gate(
     a, b = two_rows_of(question.results.rows, candidate, baseline)
     if all_tasks:
         _check_tasks(question, a, b)
-    with work_lock(file.parent, f".{file.name}", f"the history {file}"):
+    with work_lock(file.parent, f".{file.name}", f"the history {file}", _SECONDS):
         return _decide(question, a, b, most, file, not_worse_by)
 
 

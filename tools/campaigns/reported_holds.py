@@ -1,7 +1,7 @@
 """Points on what a machine or another user does: full disks (disks), archives of somebody else
 (archives), two commands at once (pairs), hostile names (names), processes of others (processes),
 reports of others (reproduce), options of SLURM (slurm), state of the caller (caller), bombs
-(bombs), logs of other tools (logs), and plugins that cannot be listed (lists).
+(bombs), and plugins that cannot be listed (lists).
 """
 
 from __future__ import annotations
@@ -10,17 +10,21 @@ import csv
 import gzip
 import io
 import json
+import logging
 import lzma
 import os
 import random
 import resource
 import shutil
+import signal
 import stat
 import subprocess
 import sys
+import warnings
 import zipfile
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import chdir, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,7 +53,7 @@ GATE = ["gate", "--baseline", "a", "--candidate", "b"]
 
 
 def _limit(size: int) -> Callable[[], None]:
-    """Return what lets no file of a process grow beyond so many bytes, as a disk that is full."""
+    """Return what lets no file of a process grow beyond so many bytes, as a quota does."""
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
@@ -57,39 +61,101 @@ def _limit(size: int) -> Callable[[], None]:
     return limit
 
 
+@contextmanager
+def _small_disk(place: Path) -> Iterator[bool]:
+    """Put a file system of 16 MiB at a folder, which is yielded as True; False where nobody may."""
+    place.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(place)]
+    is_there = subprocess.run(words, capture_output=True, check=False).returncode == 0
+    try:
+        yield is_there
+    finally:
+        if is_there:
+            subprocess.run(["umount", "-l", str(place)], check=False)
+
+
+def _fill(place: Path, room: int) -> Path:
+    """Fill a file system but for about so many bytes; returns the file that does."""
+    filler = place / "filler"
+    free = os.statvfs(place).f_bavail * os.statvfs(place).f_frsize
+    filler.write_bytes(b"x" * (free - room))
+    return filler
+
+
+Command = Callable[[Path, Path], list[str]]
+"""(work directory, folder of its own) -> a command that writes."""
+
+
+def _writing_commands(file: Path, scores: Path) -> dict[str, Command]:
+    return {
+        "gate": lambda _, own: [*GATE, "--scores", str(scores), "--history", f"{own}/new"],
+        "new": lambda _, own: ["new", "method", "own", "--out", f"{own}/new"],
+        "pack": lambda work, own: [
+            *["pack", "small", "--workdir", str(work)],
+            *["--out", f"{own}/new.zip"],
+        ],
+        "report": lambda work, own: [
+            *["report", "build", "small", "--workdir", str(work)],
+            *["--out", f"{own}/new", "--format", "md"],
+        ],
+        "freeze": lambda _, own: ["compare", str(file), "--freeze", "--workdir", f"{own}/new"],
+        "compare": lambda _, own: [
+            *["compare", str(file), "--quiet", "--workdir", f"{own}/new"],
+            *["--format", "md"],
+        ],
+        "track sync": lambda work, _: ["track", "sync", "--workdir", str(work)],
+    }
+
+
 @point("disks")
 def disks_that_are_full(folder: Path, room: Path) -> Iterator[Finding]:
     """Exit code 1 and one line; no record is lost, and the same command then does the whole."""
     file, made = finished_workdir(room)
     scores = write(room, "scores.csv", SCORES)
-    commands: dict[str, Callable[[Path, Path], list[str]]] = {
-        "gate": lambda _, new: [*GATE, "--scores", str(scores), "--history", str(new)],
-        "new": lambda _, new: ["new", "method", "own", "--out", str(new)],
-        "pack": lambda work, new: ["pack", "small", "--workdir", str(work), "--out", f"{new}.zip"],
-        "report": lambda work, new: [
-            *["report", "build", "small", "--workdir", str(work)],
-            *["--out", str(new), "--format", "md"],
-        ],
-        "freeze": lambda _, new: ["compare", str(file), "--freeze", "--workdir", str(new)],
-        "compare": lambda _, new: ["compare", str(file), "--quiet", "--workdir", str(new)],
-        "track sync": lambda work, _: ["track", "sync", "--workdir", str(work)],
-    }
-    for name, make in commands.items():
-        for size in (0, 300, 20_000):
-            case = f"{name} with files of at most {size:,} bytes"
-            workdir = copied(made, room, case)
+    for name, make in _writing_commands(file, scores).items():
+        for size in (300, 20_000):  # the message must have room, too
+            case = f"{name}, files of at most {size:,} bytes"
+            own = room / "own"
+            shutil.copytree(made, own / "work")
             if name == "track sync":
-                (workdir / "mlflow.db").unlink(missing_ok=True)
-            command = make(workdir, workdir.parent / "new")
-            ended = forked.run(command, before=_limit(size))
-            last = ended.err.strip().splitlines()[-1:]
-            ok = ended.code == 0 or (ended.code == 1 and "harness: " in str(last))
-            records = {path: path.read_bytes() for path in workdir.parent.rglob("record.json")}
-            again = forked.run(command)
-            ok = ok and again.code in (0, 3) and not again.fault((0, 3))
-            ok = ok and all(path.read_bytes() == content for path, content in records.items())
-            yield finding(f"{case}; again: {again.code}", "exit 1, one line; then 0", ended, ok=ok)
-            shutil.rmtree(workdir.parent)
+                (own / "work" / "mlflow.db").unlink(missing_ok=True)
+            yield _judge_disk(case, make(own / "work", own), own, _limit(size), lambda: None)
+            shutil.rmtree(own)
+        for left in (0, 50_000):
+            with _small_disk(room / "disk") as is_there:
+                own = room / "disk"
+                if is_there:
+                    shutil.copytree(made, own / "work")
+                    if name == "track sync":
+                        (own / "work" / "mlflow.db").unlink(missing_ok=True)
+                    filler = _fill(own, left)
+                    case = f"{name}, a disk with {left:,} bytes left"
+                    command = make(own / "work", own)
+                    yield _judge_disk(case, command, own, lambda: None, filler.unlink)
+            shutil.rmtree(room / "disk")
+
+
+def _judge_disk(
+    case: str,
+    command: list[str],
+    own: Path,
+    before: Callable[[], None],
+    make_room: Callable[[], None],
+) -> Finding:
+    """Run a command that writes into `own` without room, and then with it."""
+    ended = forked.run(command, before=before)
+    last = ended.err.strip().splitlines()[-1:]
+    has_room = ended.code == 0
+    ok = has_room or (ended.code == 1 and "harness: " in str(last))
+    records = {path: path.read_bytes() for path in own.rglob("record.json")}
+    make_room()
+    seen = case
+    if not has_room:
+        again = forked.run(command)
+        seen = f"{case}; again: {again.code}"
+        ok = ok and again.code == 0 and not again.fault((0,))
+        ok = ok and all(path.read_bytes() == content for path, content in records.items())
+    return finding(seen, "exit 1, one line; then 0", ended, ok=ok)
 
 
 # ------------------------------------------------------------------------------------- archives
@@ -254,7 +320,6 @@ def hostile_names(folder: Path, room: Path) -> Iterator[Finding]:
     for number, name in enumerate(NAMES):
         own = room / f"n{number}"
         own.mkdir()
-        given = name.encode("utf-8", "surrogateescape")
         quoted = json.dumps(name, ensure_ascii="\udcff" in name)
         labelled = EXPERIMENT.replace('name = "cls"', f"name = {quoted}")
         named = EXPERIMENT.replace('name = "small"', f"name = {quoted}")
@@ -274,7 +339,7 @@ def hostile_names(folder: Path, room: Path) -> Iterator[Finding]:
             ["report", "build", str(scores), "--out", str(own / "report"), "--format", "csv"],
         ]
         try:
-            shutil.copytree(made, os.fsencode(own) + b"/at/" + given)
+            shutil.copytree(made, own / "at" / name)
         except (OSError, shutil.Error):
             commands += [["status", f"--workdir={own}/at/{name}"]]
         else:
@@ -342,9 +407,37 @@ def reports_of_others(folder: Path, room: Path) -> Iterator[Finding]:
         yield finding(command, "exit 2, nothing made", ended, ok=ok)
 
 
+SBATCH = """#!/bin/sh
+# Starts what it is given, as SLURM does on a node.
+script=$(cat "$1")
+export SLURM_JOB_ID=7 SLURM_JOBID=7 SLURM_NTASKS=1 SLURM_JOB_NUM_NODES=1 SLURM_PROCID=0
+export SLURM_LOCALID=0 SLURM_NODEID=0 SLURM_JOB_NODELIST=here
+setsid sh -c "$script" > /dev/null 2>&1 &
+echo Submitted batch job 7
+"""
+SRUN = f"""#!/bin/sh
+while [ "$1" != "{sys.executable}" ]; do shift; done
+exec "$@"
+"""
+
+
+@contextmanager
+def _own_slurm(place: Path) -> Iterator[None]:
+    """Put commands before those of SLURM that start the processes here."""
+    for name, text in (("sbatch", SBATCH), ("srun", SRUN), ("sacct", "#!/bin/sh\n")):
+        file = write(place, name, text)
+        file.chmod(0o755)
+    path = os.environ["PATH"]
+    os.environ["PATH"] = f"{place}{os.pathsep}{path}"
+    try:
+        yield
+    finally:
+        os.environ["PATH"] = path
+
+
 @point("slurm")
 def options_of_slurm(folder: Path, room: Path) -> Iterator[Finding]:
-    """An option of sbatch is one line of its script."""
+    """An option of sbatch is one line of its script, and no shell reads it."""
     from harness.executors.executor import ExecutorSettings
     from harness.executors.slurm import Slurm
 
@@ -356,21 +449,33 @@ def options_of_slurm(folder: Path, room: Path) -> Iterator[Finding]:
         "at the end": {"comment": "x\n"},
     }.items():
         try:
-            settings = ExecutorSettings(name="slurm", slurm=options)
-            list(Slurm(settings, room).run(len, deque(["a"]), lambda: None))
-            seen = "taken"
+            seen = Slurm(ExecutorSettings(name="slurm", slurm=options), room).make_script(1)
         except Exception as error:
             seen = f"{type(error).__name__}: {error}"
         ok = seen.startswith("InputError") and "\n" not in seen and "executor.slurm" in seen
         yield Finding(name, "one line", seen[:200], ok)
+    for number, text in enumerate(
+        ("$(touch made)", "`touch made`", "x; touch made", '"; touch made; "', "x && touch made #")
+    ):
+        work = room / f"work{number}"
+        work.mkdir()
+        settings = ExecutorSettings(name="slurm", slurm={"comment": text}, cpus_per_run=1)
+        with _own_slurm(room / "bin"), chdir(work):
+            (answer,) = Slurm(settings, work).run(len, deque(["abc"]), lambda: None)
+        is_made = any(work.rglob("made"))
+        seen = f"answer {answer.value}, {'a file was made' if is_made else 'nothing made'}"
+        yield Finding(text, "answer 3, nothing made", seen, seen == "answer 3, nothing made")
 
 
 @point("caller")
 def state_of_the_caller(folder: Path, room: Path) -> Iterator[Finding]:
-    """Random generators and the environment of a program are as they were after each call."""
+    """Random generators, the environment, logs and the time limits of MLflow of a program are as they
+    were after each call.
+    """
     import harness
+    from harness.errors import InputError
 
-    write(room, "small.toml", EXPERIMENT)
+    file = write(room, "small.toml", EXPERIMENT)
     train = {"corpus": ["One.", "Two.", "Three."] * 4, "dev": None, "preset": "mini"}
     calls: dict[str, Callable[[], Any]] = {
         "train": lambda: harness.train("simcse", config={"max_steps": 1, "batch_size": 4}, **train),
@@ -378,22 +483,40 @@ def state_of_the_caller(folder: Path, room: Path) -> Iterator[Finding]:
         "evaluate": lambda: harness.evaluate(
             "embedded:mini-bert", suites=["Embedded-STS-contrast"]
         ),
+        "evaluate that is refused": lambda: harness.evaluate("nowhere/nothing", suites=["x"]),
         "verdict": lambda: harness.verdict(write(room, "scores.csv", SCORES)),
+        "compare, tracked": lambda: harness.compare(file, workdir=room / "tracked"),
+        "compare, untracked": lambda: harness.compare(file, workdir=room / "work", tracked=False),
     }
     for name, call in calls.items():
         random.seed(3)
         np.random.seed(3)
         torch.manual_seed(3)
-        before = (random.getstate(), str(np.random.get_state()), torch.get_rng_state().tolist())
-        environment = dict(os.environ)
+        before = _state()
         failed = ""
         try:
             call()
-        except harness.InputError as error:
+        except InputError as error:
             failed = str(error)
-        after = (random.getstate(), str(np.random.get_state()), torch.get_rng_state().tolist())
-        ok = before == after and dict(os.environ) == environment
-        yield Finding(name, "as they were", f"{'as they were' if ok else 'changed'} {failed}", ok)
+        after = _state()
+        changed = [key for key, value in before.items() if value != after[key]]
+        yield Finding(name, "as they were", f"changed: {changed} {failed}", not changed)
+
+
+def _state() -> dict[str, Any]:
+    """Return what a program shares with the package."""
+    logger = logging.getLogger()
+    return {
+        "random": random.getstate(),
+        "numpy": str(np.random.get_state()),
+        "torch": torch.get_rng_state().tolist(),
+        "environment": dict(os.environ),
+        "log": (logger.level, list(logger.handlers), logging.getLogger("mlflow").level),
+        "folder": os.getcwd(),
+        "threads": torch.get_num_threads(),
+        "signals": [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)],
+        "warnings": list(warnings.filters),
+    }
 
 
 # ------------------------------------------------------------------- files and logs of other tools

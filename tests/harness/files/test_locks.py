@@ -55,6 +55,13 @@ def test_second_process_is_refused_by_the_holders_id_and_killing_the_holder_free
         pass
 
 
+def test_another_holder_is_waited_for_as_long_as_stated(tmp_path: Path) -> None:
+    holder = hold_elsewhere(tmp_path)
+    threading.Timer(0.3, holder.kill).start()
+    with work_lock(tmp_path, seconds=30):
+        assert holder.wait() == -signal.SIGKILL
+
+
 def test_a_work_directory_can_be_used_again_after_a_run_and_after_an_error(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError), work_lock(tmp_path):
         raise RuntimeError
