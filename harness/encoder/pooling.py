@@ -46,18 +46,16 @@ class Pooling:
     H_0 is the output of the embedding block, H_1..H_L are the layers' outputs. Special tokens
     count, padding does not.
 
-    | name | vector |
-    |---|---|
-    | cls | H_L at the first token |
-    | cls_pooler | tanh(W H_L[first] + b) with the checkpoint's own pooler |
-    | mean, max | over the tokens of H_L |
-    | first_last_avg | mean over the tokens of (H_f + H_L)/2, f = `first_layer` |
-    | last2_avg | mean over the tokens of (H_(L-1) + H_L)/2 |
-    | layer:K:cls, layer:K:mean, layer:K:max | the same on H_K |
-    | last | H_L at the last token |
-    | prompt:TEMPLATE | H_L at the token of the template that is read, see `harness.encoder.prompts` |
-    | echo, echo:TEMPLATE | mean of H_L over the second of two copies of the sentence, see `harness.encoder.prompts` |
-    | echo_last, echo_last:TEMPLATE | H_L at the last token of the second copy |
+    - cls: H_L at the first token
+    - cls_pooler: tanh(W H_L[first] + b) with the checkpoint's own pooler
+    - mean, max: over the tokens of H_L
+    - first_last_avg: mean over the tokens of (H_f + H_L)/2, f = `first_layer`
+    - last2_avg: mean over the tokens of (H_(L-1) + H_L)/2
+    - layer:K:cls, layer:K:mean, layer:K:max: the same on H_K
+    - last: H_L at the last token
+    - prompt:TEMPLATE: H_L at the token of the template that is read, see `harness.encoder.prompts`
+    - echo, echo:TEMPLATE: mean of H_L over the second of two copies of the sentence, see `harness.encoder.prompts`
+    - echo_last, echo_last:TEMPLATE: H_L at the last token of the second copy
 
     `first_layer` is 1 as in SimCSE's present code and BERT-flow; 0 (the static embeddings)
     reproduces the published first-last rows (56.70 for BERT-base), see SimCSE's issues 133 and 285.
