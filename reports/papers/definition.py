@@ -236,6 +236,11 @@ class PaperTable(Config):
     published: list[str] = Field(default=[], description="its names in the published file")
     columns: str = Field(default="", description="key of the column set")
     rows: list[PaperRow] = Field(default=[])
+    bases: list[str] = Field(
+        default=[],
+        description="base models of the paper that it is about; default: those of its published "
+        "numbers. Of the paper's other ones it has no rows",
+    )
     headline: list[str] = Field(default=[], description="columns of the summary of all tables")
     reference: list[str] = Field(
         default=[],

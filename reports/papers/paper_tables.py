@@ -98,8 +98,9 @@ def _lines_of_published(paper: PaperResults, table: PaperTable) -> list[TableRow
 
     def place_of(key: PublishedKey) -> int:
         _, base = key
-        if base in bases:
-            return bases.index(base)
+        known = paper.definition.find_published_base(base)
+        if known:
+            return bases.index(known)
         return -1
 
     lines = []
@@ -115,7 +116,7 @@ def _lines_of_published(paper: PaperResults, table: PaperTable) -> list[TableRow
             else:
                 further = _own_notes(printed, common, several=not about)
                 cells.append(published_cell(printed, column, further))
-        name = base if base in bases else OTHER
+        name = paper.definition.find_published_base(base) or OTHER
         lines.append(TableRow(tuple(cells), f"{name} · published", not row.supervised))
     return lines
 
@@ -332,6 +333,8 @@ def _lines_by_block(paper: PaperResults, table: PaperTable) -> dict[BlockKey, Li
     for row in table.rows:
         places = [PaperCell(table, row, column) for column in scores]
         for base, members in paper.candidates(row).items():
+            if not row.weights and not paper.is_about(table, base):
+                continue
             best = _choose_row(paper, places, members)
             if best is None:
                 continue
