@@ -8,11 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from harness.errors import HarnessError
 from harness.files.atomic import write_atomic
 from harness.machine.environment import pick_device
 from harness.machine.progress import describe_duration
-from harness.method import FitContext
+from harness.method import FitContext, Method
 from harness.results.model_card import write_card
 from harness.results.record import Record
 from harness.results.store import RunFolder
@@ -45,6 +47,9 @@ def conclude(workdir: Path, experiment: Experiment, records: list[Record]) -> st
     if adoption.decision == "adopt":
         record = next(one for one in records if one.id == adoption.run)
         text = f"{text}, {describe_training(record)}; {_save(workdir, record, best)}."
+        finished = (one for one in records if one.status == "finished")
+        old = next(one for one in finished if one.row == experiment.incumbent)
+        text += describe_dimensions(open_run(workdir, record), open_run(workdir, old))
     text += describe_budget(experiment, records)
     kept = {
         "decision": adoption.decision,
@@ -65,6 +70,20 @@ def _save(workdir: Path, record: Record, folder: Path) -> str:
         return f"nothing is saved: the weights of {record.spec.base_model} are not here"
     save_run(workdir, record, folder)
     return f"saved in {folder}"
+
+
+def describe_dimensions(new: Method, old: Method) -> str:
+    """Return a sentence where vectors of the better model have another length, which an index of the
+    old ones does not take; empty where they have the same, or one of the models is elsewhere.
+    """
+    lengths = []
+    for method in (new, old):
+        if not method.has_weights or method.transductive:
+            return ""
+        lengths.append(np.shape(method.encode("A sentence."))[-1])
+    if lengths[0] == lengths[1]:
+        return ""
+    return f" Its vectors have {lengths[0]:,} dimensions, not {lengths[1]:,}."
 
 
 def describe_budget(experiment: Experiment, records: list[Record]) -> str:

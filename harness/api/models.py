@@ -151,6 +151,7 @@ def evaluate(
         device=where,
         prompts=before,
     )
+    _remove_speed(result, opened.model)
     if public is not None and mteb_results is not None:
         from harness.tasks.mteb.adapter import write_results
 
@@ -170,6 +171,12 @@ def evaluate(
         )
     remarks = "; ".join(filter(None, (opened.remark, remark)))
     return Scores(name, opened.pooling, where, result, remarks, dtype)
+
+
+def _remove_speed(result: TaskResult, model: Any) -> None:
+    """Remove the speed of a model whose seconds are those of a file or a network."""
+    if not getattr(model, "timed", True):
+        result.cost.pop("sentences_per_second", None)
 
 
 def _mteb_files(result: TaskResult) -> list[str]:

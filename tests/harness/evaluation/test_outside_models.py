@@ -50,6 +50,9 @@ def test_vectors_of_a_file_score_as_the_function_that_made_them(
     else:
         pd.DataFrame({"text": texts, "vector": list(vectors)}).to_parquet(file)
     assert score(str(file)) == score(letters)
+    costs = [harness.evaluate(model, TASK, cached=False).costs() for model in (str(file), letters)]
+    known = ["sentences_per_second" in frame.dropna(axis=1).columns for frame in costs]
+    assert known == [False, True]  # a file is read, and not encoded
 
 
 def test_a_function_of_a_module_is_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

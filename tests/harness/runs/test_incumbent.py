@@ -55,6 +55,9 @@ def test_a_better_model_is_saved_and_opens_in_sentence_transformers(tmp_path: Pa
     again = harness.evaluate(model, TaskFile(task=str(file), share=0.5))
     by_metric = {s.metric: s.value for s in again.result.scores}
     assert by_metric["spearman"] == pytest.approx(record.score("pairs.csv"), abs=1e-4)
+    (length,) = model.encode("A dog runs.").shape
+    assert length < 256  # the start's, which the vectors of mini-bert do not span
+    assert f"{length} dimensions, not 256" in told["text"]
 
 
 @pytest.mark.parametrize(
