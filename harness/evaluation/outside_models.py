@@ -223,8 +223,8 @@ def _read(file: Path) -> tuple[list[str], np.ndarray, bool]:
     if file.suffix == ".npz":
         with np.load(file, allow_pickle=False) as arrays:
             column = _column_of_texts(file, list(arrays))
-            vectors = _real(file, arrays["vector"])
-            texts = _texts_of(file, column, arrays[column].tolist())
+            vectors = _real(file, _array(file, arrays, "vector"))
+            texts = _texts_of(file, column, _array(file, arrays, column).tolist())
         return texts, vectors, column != "text"
     import pandas as pd
 
@@ -237,6 +237,25 @@ def _read(file: Path) -> tuple[list[str], np.ndarray, bool]:
     vectors = np.array(list(table["vector"]), np.float32)
     texts = _texts_of(file, column, table[column].tolist())
     return texts, vectors, column != "text"
+
+
+def _array(file: Path, arrays: Mapping[str, np.ndarray], name: str) -> np.ndarray:
+    """Return an array of a file.
+
+    Raises:
+        InputError: it has objects of Python, which only pickle reads, and pickle runs code.
+    """
+    try:
+        return arrays[name]
+    except ValueError as error:
+        if "allow_pickle" not in str(error):
+            raise
+    if name == "vector":
+        remedy = "save np.stack(vectors), of vectors of one length"
+    else:
+        remedy = "save np.array(list(texts), dtype=str)"
+    message = "is an array of Python objects, which only pickle reads"
+    raise InputError(message, file=file, key=name, remedy=remedy)
 
 
 def _texts_of(file: Path, column: str, values: list[Any]) -> list[str]:

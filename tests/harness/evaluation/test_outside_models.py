@@ -143,6 +143,8 @@ def test_missing_texts_are_counted_and_named(texts: list[str], tmp_path: Path) -
         ({"text": np.array(["a"])}, "vector"),
         ({"text": np.array(["a", "b"]), "vector": np.ones((1, 3))}, "vector"),
         ({"text": np.array(["a"]), "vector": np.full((1, 3), np.nan)}, "vector"),
+        ({"text": np.array(["a"], dtype=object), "vector": np.ones((1, 3))}, "text"),
+        ({"text": np.array(["a"]), "vector": np.ones((1, 3)).astype(object)}, "vector"),
     ],
 )
 def test_a_file_of_another_kind_is_one_line(
