@@ -55,6 +55,8 @@ def source_note(mark: str) -> str:
         return f"The paper's own result, marked {mark[mark.index('(') + 1 : -1]} there."
     if mark == "repo":
         return "From the authors' repository, not printed in the paper."
+    if mark == "paper copy":
+        return "Read from a secondary copy of the paper's text."
     if mark in ("", "own", "own evaluation", "summary", "paper"):
         return ""
     return mark

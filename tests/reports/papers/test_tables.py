@@ -205,6 +205,7 @@ def test_source_marks():
     assert source_note("club: Reimers & Gurevych 2019") == "♣ Reimers & Gurevych 2019"
     assert "*" in source_note("own (*)")
     assert source_note("own") == ""
+    assert source_note("paper copy").endswith("copy of the paper's text.")
 
 
 def test_augmentations_come_from_the_studies_runs(work):

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from reports.build import build_comparison
+from reports.document.blocks import Document, Section
+from reports.document.table import Cell, Column, Table, TableRow
+from reports.write import html
 from tests.support.devtools import PROGRAM, Browser
 from tests.support.synthetic import full
 
@@ -120,6 +123,29 @@ def test_notes_under_tables_have_two_lines_at_most(page: Path, running: Browser)
         f"[...document.querySelectorAll('.notes > p, .caption')].filter(p => {lines} > 2).map(p => p.innerText)"
     )
     assert long == []
+
+
+def test_a_label_of_some_words_takes_a_quarter_of_the_table_and_a_sentence_more(
+    running: Browser, tmp_path: Path
+) -> None:
+    labels = ("A label of nine words, a little longer than usual", "A sentence of an example. " * 6)
+    columns = (
+        Column("label", "Label", numeric=False),
+        Column("verdict", "Verdict", numeric=False),
+    )
+    widths = []
+    for label in labels:
+        row = TableRow((Cell(label), Cell("Not comparable. Another training text. " * 4)))
+        table = Table("one", "One", "", columns, (row,))
+        document = Document("A page", "", [], [Section("one", "One", [table])])
+        path = tmp_path / "page.html"
+        path.write_text(html.page(document, {}))
+        running.open(path.as_uri(), width=1280)
+        width = "document.querySelector('tbody th').getBoundingClientRect().width"
+        widths.append(
+            running.js(width) / running.js("document.querySelector('.scroll').clientWidth")
+        )
+    assert widths[0] < 0.3 < 0.4 < widths[1]
 
 
 def test_light_and_dark_follow_the_system_and_the_button(page: Path, running: Browser) -> None:
