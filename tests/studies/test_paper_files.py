@@ -251,3 +251,38 @@ def test_the_page_on_papers_says_how_many_rows_and_runs_there_are(file: str) -> 
     rows = len(read_experiment(file).methods)
     assert f"| `harness compare {file}` |" in page
     assert f"| {rows} rows, {len(different)} runs: " in page
+
+
+def test_second_readings_differ_in_one_option_from_rows_of_the_other_tables() -> None:
+    rows = rows_of("noncontrastive")
+    firsts = [row for row in rows if "readings" not in row.blocks]
+    seen = set()
+    for reading in (row for row in rows if "readings" in row.blocks):
+        config = reading.config.model_dump()
+        unlike = []
+        for first in firsts:
+            same_start = first.base_model == reading.base_model and first.corpus == reading.corpus
+            if first.method is reading.method and same_start:
+                values = first.config.model_dump()
+                unlike.append({key for key in config if config[key] != values.get(key)})
+        (option,) = min(unlike, key=len)
+        seen.add((reading.method.name, config["view"], option))
+    dropout = {("shuffle", "native_dropout"), ("eda", "native_dropout")}
+    wanted = {*dropout, ("paraphrase", "native_dropout"), ("eda", "eda_operations")}
+    assert seen == {(m, *reading) for m in ("barlow_twins", "vicreg") for reading in wanted}
+
+
+def test_self_guided_s_multilingual_block_has_the_sets_of_2017_in_three_languages() -> None:
+    suites = read_experiment("self-guided").blocks["multilingual"].suites
+    assert suites is not None
+    for pair in ("en-en", "es-es", "ar-ar"):
+        assert f"mteb:STS17/{pair}" in suites
+
+
+def test_the_points_cls_of_figure_3_are_measured_on_both_base_models() -> None:
+    rows = [row for row in rows_of("noncontrastive") if "figure-3" in row.blocks]
+    pooled = {(row.base_model, row.config.pooling) for row in rows}
+    assert pooled == {
+        ("google-bert/bert-base-uncased", "cls"),
+        ("FacebookAI/roberta-base", "cls"),
+    }
