@@ -36,7 +36,7 @@ class Repair:
 
 @cache
 def repairs(part: str) -> tuple[Repair, ...]:
-    """Return the repairs of a part of the file: lost, ended or words."""
+    """Return the repairs of a part of the file: lost, ended, words or brought."""
     entries: list[dict[str, Any]] = tomllib.loads(FILE.read_text(encoding="utf-8"))[part]
     return tuple(
         Repair(
@@ -95,6 +95,7 @@ def attacks() -> str:
 MADE: dict[str, Callable[[], str]] = {
     "lost": lambda: repaired("lost"),
     "ended": lambda: repaired("ended"),
+    "brought": lambda: repaired("brought"),
     "sentences": sentences,
     "attacks": attacks,
 }

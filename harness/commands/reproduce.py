@@ -158,7 +158,7 @@ def _show_archive(args: argparse.Namespace) -> int:
         state = "included" if entry.included else "not included"
         tell(one_line(f"data: {entry.file} ({entry.used_as}), {state}"))
     for name in manifest.code:
-        tell(one_line(f"code: {name}"))
+        tell(one_line(f"code: {name}, which runs with --allow-code alone"))
     tell(f"run it again with: harness reproduce {shlex.quote(args.cell)} --run NEW")
     return 0
 

@@ -12,7 +12,7 @@ from docs.make import REPOSITORY
 from docs.robustness import Repair, attacks, repairs
 from tools.campaigns.counted import Count, read_counts, sample, save_count
 
-ALL = [repair for part in ("lost", "ended", "words") for repair in repairs(part)]
+ALL = [repair for part in ("lost", "ended", "words", "brought") for repair in repairs(part)]
 WORDS = repairs("words")
 
 

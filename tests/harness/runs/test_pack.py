@@ -250,7 +250,7 @@ def command_row(folder: str, further: str = "--x=1") -> dict[str, Any]:
 
 
 def test_code_of_an_archive_runs_with_consent_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     home = tmp_path / "home"
     (home / "code").mkdir(parents=True)
@@ -274,6 +274,12 @@ def test_code_of_an_archive_runs_with_consent_alone(
     there = tmp_path / "there"
     there.mkdir()
     monkeypatch.chdir(there)
+    capsys.readouterr()
+    assert main(["reproduce", str(archive)]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    code = [line for line in shown if line.startswith("code: ")]
+    assert len(code) == 2
+    assert all("--allow-code" in line for line in code)
     with pytest.raises(InputError) as refused:
         repeat(archive, there / "new")
     assert "--allow-code" in str(refused.value.remedy)
