@@ -37,7 +37,7 @@ from harness.method import (
     load_unfitted,
     require_corpus,
 )
-from harness.sources import resolve_model
+from harness.sources import EMBEDDED_MODELS, resolve_model
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder
@@ -216,7 +216,7 @@ class Command(Method):
             text = _write_text(items, work, self.config.learns)
             output = work / "output"
             values = {
-                "base_model": str(resolve_model(self.base_model)),
+                "base_model": str(_base_folder(self.base_model, work)),
                 "text": str(text),
                 "seed": str(int(context.seed)),
                 "out": str(output),
@@ -335,6 +335,26 @@ def _work_folder(folder: Path | None) -> Iterator[Path]:
         yield Path(work).resolve()
 
 
+def _base_folder(name: str, work: Path) -> Path:
+    """Return the folder of the base model. The model that ships is stored in half precision, which
+    libraries would train in: scripts get a copy in float32, as other rows are trained.
+    """
+    folder = Path(resolve_model(name))
+    if folder not in EMBEDDED_MODELS.values():
+        return folder
+    from safetensors.torch import load_file, save_file
+
+    from harness.encoder.layout import update_json
+
+    copy = work / "base_model"
+    shutil.copytree(folder, copy, copy_function=shutil.copyfile)
+    file = copy / "model.safetensors"
+    weights = {key: tensor.float() for key, tensor in load_file(file).items()}
+    save_file(weights, file, {"format": "pt"})
+    update_json(copy / "config.json", dtype="float32")
+    return copy
+
+
 def _write_text(items: Corpus, work: Path, kind: str) -> Path:
     """Write the items as scripts read them; a sentence is one line."""
     if kind == "pairs":
@@ -367,7 +387,7 @@ def _last_lines(log: Path) -> str:
     """Return the last lines of a log as the end of a message; empty where there are none."""
     written = log.read_text("utf-8", errors="replace").splitlines()
     lines = [line.strip() for line in written]
-    said = [line for line in lines if line][-_LAST_LINES:]
+    said = [line for line in lines if line.strip("^~ ")][-_LAST_LINES:]  # no marks below code
     if said:
         shown = " | ".join(line[:200] for line in said)
         return f"; its last lines: {shown}"

@@ -27,12 +27,13 @@ p.add_argument("--seed", type=int)
 args = p.parse_args()
 torch.manual_seed(args.seed)
 tokenizer = AutoTokenizer.from_pretrained(args.model_name_or_path)
-model = AutoModel.from_pretrained(args.model_name_or_path).float().train()
-adam = torch.optim.AdamW(model.parameters(), lr=1e-3)
+model = AutoModel.from_pretrained(args.model_name_or_path).train()
+head = torch.nn.Linear(model.config.hidden_size, 64)  # float32, as every new module
+adam = torch.optim.AdamW([*model.parameters(), *head.parameters()], lr=1e-3)
 lines = open(args.train_file, encoding="utf-8").read().splitlines()
 for step in range(2):
     batch = tokenizer(lines[:8], padding=True, truncation=True, max_length=32, return_tensors="pt")
-    a, b = (normalize(model(**batch).last_hidden_state[:, 0], dim=1) for _ in range(2))
+    a, b = (normalize(head(model(**batch).last_hidden_state[:, 0]), dim=1) for _ in range(2))
     loss = cross_entropy(a @ b.T / 0.05, torch.arange(len(a)))
     adam.zero_grad()
     loss.backward()
@@ -136,6 +137,7 @@ def test_a_changed_script_is_another_run(folder: Path) -> None:
         ("print('before'); raise SystemExit('no GPU here')", 1.0, "no GPU here"),
         ("import time; print('waiting', flush=True); time.sleep(600)", 0.001, "waiting"),
         ("print('trained nothing')", 1.0, "trained nothing"),
+        ("def half(x):\n    return 1 + x / 'two' + 3\nhalf(4)", 1.0, "TypeError"),
     ],
 )
 def test_a_failing_hanging_or_empty_run_says_its_last_lines(
@@ -146,6 +148,7 @@ def test_a_failing_hanging_or_empty_run_says_its_last_lines(
         fit(folder, hours=hours)
     (line,) = str(error.value).splitlines()
     assert said in line
+    assert "^^" not in line  # marks below the code of a traceback
 
 
 def test_no_shell_reads_the_command(folder: Path) -> None:
