@@ -177,7 +177,7 @@ def _check_result(result: Any) -> TaskResult:
 def _check_number(count: int, most: int | None) -> None:
     if most is not None and count > most:
         raise InputError(
-            f"asks for {count:,} sentences; a rehearsal encodes up to {most:,} (rehearsal.sentences)"
+            f"has {count:,} sentences; a rehearsal takes tasks of up to {most:,} (rehearsal.sentences)"
         )
 
 
