@@ -283,7 +283,7 @@ def test_a_rehearsal_refuses_a_large_set_before_anything_of_it_is_fetched(
     ):  # the second joins twelve, and has no count of its own
         (task,) = resolve_tasks([f"mteb:{name}"])
         with pytest.raises(
-            InputError, match=r"asks for [\d,]+ sentences; a rehearsal encodes up to 4,000"
+            InputError, match=r"has [\d,]+ sentences; a rehearsal takes tasks of up to 4,000"
         ):
             texts_of(task, 4000)
     whole, part = resolve_tasks(["mteb:STS17/all", "mteb:STS17/es-es"])
