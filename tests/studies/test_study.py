@@ -21,7 +21,7 @@ from studies.storage import lock_study
 from tests.support import own_files, short_runs
 from tests.support.configurations import know_base_models
 from tests.support.errors import raises_input_error
-from tests.support.small_studies import CHEAP, NATURAL, outcomes, record_times, search
+from tests.support.small_studies import CHEAP, NATURAL, TRAINED, outcomes, record_times, search
 
 
 @pytest.fixture(autouse=True)
@@ -243,3 +243,15 @@ def test_a_file_is_an_objective_by_its_main_score(tmp_path: Path, objective: str
     found = search(tmp_path / "work", keys)
     (record,) = read_records(tmp_path / "work")
     assert found.stored.best_value == record.score("triplets.jsonl", "accuracy", "")
+
+
+def test_one_file_selects_and_judges_trials_by_different_pairs(tmp_path: Path) -> None:
+    file = own_files.pairs_file(tmp_path / "pairs.csv", 80)
+    dev = {"task": str(file), "share": 0.5}
+    keys = {**TRAINED, "dev": dev, "suites": [str(file)], "space": {"temperature": [0.05, 0.5]}}
+    found = search(tmp_path / "work", keys)
+    records = read_records(tmp_path / "work")
+    assert [record.dev["task"] for record in records if record.dev] == ["pairs.csv"] * 2
+    (tested,) = {score.n for record in records for score in record.scores}
+    assert 0 < tested < 80
+    assert found.stored.best_value == max(record.training["best_dev"] for record in records)

@@ -55,6 +55,15 @@ def test_a_file_of_the_pairs_of_a_task_has_its_score_to_the_last_digit(
     assert own == shipped
 
 
+def test_vectors_of_a_file_are_cut_as_those_of_a_task_that_ships(tmp_path: Path) -> None:
+    file = own_files.pairs_file(tmp_path / "mine.csv")
+    names = [f"compression:{own_files.NATURAL}", f"compression:{file}"]
+    found = [harness.evaluate(MODEL, name).result.scores for name in names]
+    shipped, own = ({s.metric: s.value for s in scores} for scores in found)
+    assert own == shipped
+    assert "spearman_first_128" in own
+
+
 def test_frames_of_all_libraries_are_read_as_the_file_is(tmp_path: Path) -> None:
     import datasets
     import pyarrow
