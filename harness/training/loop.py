@@ -206,8 +206,9 @@ class TrainedMethod(Method):
         text.
         """
         super().__init_subclass__(**options)
-        untrained = MethodCard(getattr(cls, "name", cls.__name__), "none")
-        card = getattr(cls, "card", None) or untrained
+        name = getattr(cls, "name", cls.__name__)
+        without = MethodCard(name, "none", cost="the training steps that its options set")
+        card = getattr(cls, "card", None) or without
         if card.text == "none":
             if card.supervision == "untrained":
                 learns = "unsupervised"

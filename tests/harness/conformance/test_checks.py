@@ -311,6 +311,19 @@ def test_a_broken_promise_is_found(
     assert "\n" not in result.detail
 
 
+def test_a_class_that_has_a_name_and_a_loss_alone_is_complete(tmp_path: Path) -> None:
+    """As in the README."""
+
+    class Bare(TrainedMethod):
+        name = "bare_loss"
+
+        def loss(self, encoder: Any, heads: Any, batch: Any) -> dict[str, torch.Tensor]:
+            a, b = encoder.two_views(batch.texts)
+            return {"loss": (a - b).square().mean()}
+
+    assert one("card is complete", Bare, tmp_path).passed
+
+
 def test_good_methods_pass() -> None:
     assert_method(Good)
     assert [check.name for check in check_method(RandomVectors)] == list(CHECKS)
