@@ -223,12 +223,21 @@ def _facts(paper: PaperResults, shown: list[RecordedRow]) -> list[tuple[str, str
 
 def _missing_rows(paper: PaperResults, table: PaperTable) -> list[Block]:
     """How many rows of the paper have no comparable number of ours, and the commands that measure
-    them.
+    those that can be measured.
     """
-    printed = [numbers for row in table.rows if (numbers := paper.numbers_of(table, row))]
-    missing = sum(all(one.difference is None for one in numbers) for numbers in printed)
+    printed = 0
+    missing = []
+    for row in table.rows:
+        numbers = paper.numbers_of(table, row)
+        printed += bool(numbers)
+        if numbers and all(one.difference is None for one in numbers):
+            missing.append(row)
     if not missing:
         return []
+    have = "row has" if printed == 1 else "rows have"
+    text = f"{len(missing)} of {printed} published {have} no comparable number of ours; the cells say why."
+    if all(row.cannot for row in missing):
+        return [Text((text,))]
     name = paper.definition.name
     blocks = blocks_of_file(name)
     commands = [f"harness study run {study} --workdir WORKDIR" for study in table.studies]
@@ -238,8 +247,10 @@ def _missing_rows(paper: PaperResults, table: PaperTable) -> list[Block]:
         else:
             part = ""
         commands = [f"harness compare {name}{part} --workdir WORKDIR"]
-    text = f"{missing} of {len(printed)} published rows have no comparable number of ours; the cells say why."
-    return [Text((f"{text} To measure them: {'; '.join(commands)}" if commands else text,))]
+    if commands:
+        them = "the others" if any(row.cannot for row in missing) else "them"
+        text += f" To measure {them}: {'; '.join(commands)}"
+    return [Text((text,))]
 
 
 def _limits(paper: PaperResults, shown: list[RecordedRow]) -> Text:

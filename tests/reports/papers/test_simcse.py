@@ -12,7 +12,8 @@ import pytest
 
 from harness.runs.experiment import read_experiment
 from harness.runs.rows import Row, resolve_rows
-from reports.papers import definition
+from reports.document.blocks import Text
+from reports.papers import definition, paper_document
 from reports.papers.paper_results import Match, PaperResults
 from reports.papers.paper_tables import paper_table
 from reports.records.run_library import read_library
@@ -140,3 +141,26 @@ def test_a_table_has_no_rows_on_base_models_that_the_paper_has_in_other_tables_a
     assert bases.pop("table-e1") == alone | {"roberta-base"}
     assert bases.pop("released") == set()
     assert set(map(frozenset, bases.values())) == {frozenset(alone)}
+
+
+def test_a_row_of_batch_size_and_rate_has_the_paper_s_dropout_and_length(
+    results: PaperResults,
+) -> None:
+    """Rows of other dropout rates and of 20 and 100 training steps have this batch size and rate too."""
+    table = next(one for one in results.definition.tables if one.key == "batch-rate")
+    for row in table.rows:
+        (found, *_) = results.candidates(row)["google-bert/bert-base-uncased"]
+        config = found.records[0].config
+        assert (config["dropout"], config["max_steps"]) == (None, None), row.label
+
+
+def test_what_cannot_be_measured_is_no_reason_for_a_command(results: PaperResults) -> None:
+    document = paper_document.describe(results.definition, results.library)[0]
+    texts = {}
+    for section in document.sections:
+        for block in section.blocks:
+            if isinstance(block, Text):
+                texts[section.key] = block.items[0]
+    assert texts["table-7"].startswith("1 of 5 published rows")
+    assert "harness compare" not in texts["table-7"]
+    assert "harness compare" not in texts["table-5"]
