@@ -66,6 +66,11 @@ class InputError(HarnessError):
         self.within: str | None = None
         self._written_key = key
 
+    def call_key(self, key: str) -> None:
+        """Name the key as the caller does, who gave the value under another name."""
+        self.key = key
+        self._written_key = key
+
     def __str__(self) -> str:
         text = self.message
         if self._written_key and not _names_key(text, self._written_key):

@@ -173,7 +173,7 @@ def _load_dev(given: Any) -> DevSet:
     try:
         frame = to_pandas(given)
     except InputError as error:
-        error.key = "dev"
+        error.call_key("dev")
         raise
     own = read_own(frame, TaskFile(task="frame", name="frame", kind="similarity"))
     return DevSet(read_scored_pairs(own, "dev"))

@@ -85,7 +85,14 @@ def read_log(file: Path, root: Path) -> Iterator[Line]:
         else:
             folder = parent.name
         for line in reader(file):
+            if is_local(line["row"]):
+                line["folder"] = _without_unnamed(folder)
             yield {"place": str(file), "folder": folder, **line}
+
+
+def _without_unnamed(folder: str) -> str:
+    """Return a path without the folder that mteb has for all models without a name."""
+    return "/".join(part for part in folder.split("/") if not is_local(part))
 
 
 def name_filters(lines: list[Line]) -> None:

@@ -118,14 +118,29 @@ def read_scores(source: Source) -> pd.DataFrame:
 def _tell_sources_apart(parts: Sequence[pd.DataFrame], sources: Sequence[Any]) -> None:
     """Add the source to names of local models that two sources have in folders of one name."""
     local = [part.attrs.get("local", frozenset()) for part in parts]
+    folders = []
+    for source, names in zip(sources, local, strict=True):
+        path = Path(source).absolute() if names else Path()
+        folders.append(path if path.is_dir() else path.parent)
+    short = _shorten(folders)
     for place, (part, names) in enumerate(zip(parts, local, strict=True)):
         others = frozenset[str]().union(*local[:place], *local[place + 1 :])
         for name in names & others:
-            folder = Path(sources[place]).absolute()
-            if not folder.is_dir():
-                folder = folder.parent
-            full_name = f"{name} ({folder.parent.name}/{folder.name})"
-            part.loc[part["row"] == name, "row"] = full_name
+            part.loc[part["row"] == name, "row"] = f"{name} ({short[place]})"
+
+
+def _shorten(folders: Sequence[Path]) -> list[str]:
+    """Return as many last names of paths, two at least, as tell them apart.
+
+    >>> _shorten([Path("/one/a/out"), Path("/two/a/out")])
+    ['one/a/out', 'two/a/out']
+    """
+    most = max((len(folder.parts) for folder in folders), default=0)
+    for count in range(2, most):
+        short = ["/".join(folder.parts[-count:]) for folder in folders]
+        if len(set(short)) == len(set(folders)):
+            return short
+    return [str(folder) for folder in folders]
 
 
 def _files_below(folder: Path) -> list[Path]:

@@ -196,6 +196,17 @@ def test_frames_are_suites_and_dev_sets_of_comparisons(tmp_path: Path) -> None:
     assert keys.dev.file.path.is_file()
 
 
+@pytest.mark.parametrize("key", ["suites", "dev"])
+@pytest.mark.parametrize("value", [{"a", "b"}, [1, 2], b"abc"])
+def test_what_is_no_table_is_refused_under_the_name_that_it_was_given(
+    tmp_path: Path, key: str, value: Any
+) -> None:
+    settings = {**QUIET, key: value}
+    with raises_input_error(key=key) as caught:
+        harness.compare(["simcse"], workdir=tmp_path / "work", corpus=TEXTS, **settings)
+    assert str(caught.value).startswith(f"{key}: ")
+
+
 def test_one_method_is_trained_on_the_same_forms(tmp_path: Path) -> None:
     """Text and dev set as file, table and frame: the same training, and the same dev score."""
     pairs = pd.DataFrame({"sentence1": TEXTS, "sentence2": TEXTS[::-1], "score": range(6)})

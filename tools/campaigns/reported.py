@@ -98,6 +98,7 @@ def main(arguments: list[str] | None = None) -> int:
         reported_faults,
         reported_holds,
         reported_models,
+        reported_others,
         reported_runs,
         reported_scores,
         reported_verdicts,

@@ -403,6 +403,26 @@ def test_local_models_of_one_name_in_two_sources_are_two_rows(tmp_path: Path) ->
     assert "lab two" in rows[1]
 
 
+@pytest.mark.parametrize(
+    ("sources", "results"),
+    [
+        (["one/x", "two/x"], ["one/x", "two/x"]),  # the last two names are equal
+        (["."], ["out", "out/again/results"]),  # one in the other
+        (["."], ["out", "out/results/no_model_name__available/no_revision/experiments/8-bit"]),
+    ],
+)
+def test_local_models_are_rows_wherever_their_results_lie(
+    tmp_path: Path, sources: list[str], results: list[str]
+) -> None:
+    write_mteb(tmp_path / "named", "a")
+    result = (tmp_path / "named" / "org__a" / "revision" / "STS12.json").read_text()
+    for place in results:
+        inside = "" if "experiments" in place else "results/no_model_name__available/no_revision"
+        write(tmp_path / "local" / place / inside, result, "STS12.json")
+    given = [tmp_path / "local" / source for source in sources]
+    assert len(set(read_scores(given)["row"])) == 2
+
+
 # ------------------------------------------------------------------------------ other tools
 
 
