@@ -118,7 +118,9 @@ class Comparison(WithReport):
             columns, rows, legend = summary_table(self.workdir, self.name, part)
             table = pd.DataFrame(rows, columns=columns).set_index("Method")
             title = block.title or part or whole.title or self.name
-            lines += ["", title, table.to_string(index_names=False), *legend]
+            with pd.option_context("display.unicode.east_asian_width", True):
+                text = table.to_string(index_names=False)
+            lines += ["", title, text, *legend]
         return "\n".join(lines).lstrip()
 
     def _repr_html_(self) -> str:

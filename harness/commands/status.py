@@ -125,7 +125,9 @@ def _show(state: dict[str, Any]) -> None:
         phase = f"stopping, as requested at {at}"
     seconds = max(0.0, time.time() - state["updated"])
     ago = f"updated {describe_duration(seconds)} ago"
-    remaining = describe_remaining(state["remaining_seconds"])
+    remaining = ""
+    if phase == "running":  # not where it stops, has ended or is silent
+        remaining = describe_remaining(state["remaining_seconds"])
     about = ", ".join(filter(None, (phase, ago, remaining, state["reason"])))
     tell(f"{state['kind']} {state['name']}: {about}: {summary}")
     for run in state["runs"]:

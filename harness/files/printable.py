@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Sequence
 from typing import Any
+from unicodedata import east_asian_width
 
 # Credentials: of tracking servers, databases and mirrors of the hub.
 HIDDEN = "***"
@@ -136,6 +137,15 @@ def _picture(acting: re.Match[str]) -> str:
 def one_line(text: str) -> str:
     """`visible`, with white space folded: what a message on a terminal may hold."""
     return " ".join(visible(text).split())
+
+
+def width_of(text: str) -> int:
+    """Return how many columns of a terminal a text takes: signs of East Asia take two.
+
+    >>> width_of("abc"), width_of("\u65e5\u672c")
+    (3, 4)
+    """
+    return len(text) + sum(east_asian_width(sign) in "WF" for sign in text)
 
 
 def join_some(names: Sequence[str], most: int = 5) -> str:

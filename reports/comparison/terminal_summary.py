@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness.files.printable import width_of
 from reports.document.table import ABSENT, Table, number_text
 from reports.load import RecordedResults, RecordedRow, describe_prompts, read_comparison
 from reports.results import find_start
@@ -79,15 +80,16 @@ def _descriptive_suites(comparison: RecordedResults) -> list[str]:
 
 
 def _shorten(name: str, most: int) -> str:
-    """Return a name with at most so many characters: the middle of a longer one is left out."""
-    if len(name) <= most:
+    """Return a name that takes at most so many columns: the middle of a longer one is left out."""
+    if width_of(name) <= most:
         return name
+    most = most * len(name) // width_of(name)  # as characters
     end = most // 3
     return f"{name[: most - end - 1]}…{name[-end:]}"
 
 
 def _width(column: list[str]) -> int:
-    return max(map(len, column)) + 3
+    return max(map(width_of, column)) + 3
 
 
 def _scores(comparison: RecordedResults) -> list[tuple[str, list[list[str]]]]:

@@ -102,6 +102,7 @@ def main(arguments: list[str] | None = None) -> int:
         reported_runs,
         reported_scores,
         reported_verdicts,
+        reported_words,
     )
 
     parser = argparse.ArgumentParser(

@@ -330,6 +330,18 @@ def test_a_requested_stop_shows_at_once_and_nothing_runs_afterwards(
     )
 
 
+@pytest.mark.parametrize(
+    "changes", [{"stop_requested": time.time()}, {"alive": 1.0, "updated": 1.0}, {}]
+)
+def test_the_time_that_is_left_is_stated_of_what_runs_alone(
+    tmp_path: Path, changes: dict[str, float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = {"updated": time.time(), "alive": time.time(), "remaining_seconds": 9999.0}
+    _elsewhere(tmp_path, **{**now, **changes})
+    main(["status", "--workdir", str(tmp_path)])
+    assert ("left" in capsys.readouterr().out) == (changes == {})
+
+
 def test_a_clock_that_went_back_shows_no_negative_time(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

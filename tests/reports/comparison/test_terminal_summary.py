@@ -58,6 +58,20 @@ def test_a_long_name_is_cut_before_a_score_is_left_out(made: synthetic.Invented)
         assert sum(widths) <= 99
 
 
+def test_a_name_of_wide_signs_leaves_room_for_the_scores(made: synthetic.Invented) -> None:
+    names = ["\u65e5\u672c\u8a9e" * 30 + end for end in "xy"]
+    for label in (*names, "short"):
+        made.add(label, 1, tasks=("STS12", "STS13", "STS14"), curves=False, geometry=False)
+    columns, rows, _ = summary_table(made.workdir, "invented")
+    assert columns[2:] == ["STS average", "STS12", "STS13", "STS14"]
+    shown = [row[0] for row in rows]
+    assert {name[-1] for name in shown} == {"x", "y", "t"}
+    others = sum(len(column) + 3 for column in columns[1:])
+    for name in shown:
+        wide = sum(ord(sign) > 0x2FFF for sign in name)
+        assert len(name) + wide + others <= 99
+
+
 def test_runs_whose_dev_score_does_not_rise_are_counted_and_said_of_which_weights(
     made: synthetic.Invented,
 ) -> None:
