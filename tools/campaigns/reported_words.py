@@ -163,7 +163,7 @@ def scores_of_which_lower_is_better(folder: Path, room: Path) -> Iterator[Findin
     ):
         text = "\n".join([f"{lines[0]},{column}", *(f"{line},{value}" for line in lines[1:])])
         found = harness.verdict(write(room, f"{name}.csv", text + "\n"), "a", "b").data["text"]
-        yield has(name, found, "a is better than b", "-2", "negative")
+        yield has(name, found, "a is better than b", "\u22122", "negative")
 
 
 # ----------------------------------------------------------------------------- what reports say
