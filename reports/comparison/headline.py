@@ -30,9 +30,11 @@ Found = list[tuple[ResultRow, Difference]]
 def headline(comparison: Results, significance: Significance) -> list[str]:
     """Sentences, by the first target: which rows may be the best, what the named pairs show, and
     what training gained. What a frozen plan asks comes before the best rows. Where nothing that was
-    trained is better than its start, that is the first.
+    trained is better than its start, that is the first. A rehearsal compares nothing.
     """
     target = significance.first
+    if any(row.rehearsal for row in comparison.rows):
+        target = None
     sentences = []
     if target is not None and (best := _best_rows(comparison, significance, target)):
         no_gain = _no_gain(comparison, significance, target)

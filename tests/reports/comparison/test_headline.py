@@ -5,6 +5,7 @@ significant.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,17 @@ def test_a_winner_with_its_margin_and_seeds(made: synthetic.Invented) -> None:
         r"on the average of 2 STS"
     )
     assert re.match(form, said(made))
+
+
+def test_a_rehearsal_names_no_best_row(made: synthetic.Invented) -> None:
+    add(made, "SimCSE", 0.5)
+    add(made, "SCD", 3.0)
+    comparison = read_comparison(made.workdir, "invented")
+    rows = tuple(replace(row, rehearsal=True) for row in comparison.rows)
+    rehearsed = replace(comparison, rows=rows)
+    (sentence,) = headline(rehearsed, Significance(rehearsed))
+    assert sentence.startswith("The rehearsal worked for 2 of 2 rows")
+    assert "beats" not in sentence
 
 
 def test_seeds_that_ended_without_a_score_are_said(made: synthetic.Invented) -> None:
