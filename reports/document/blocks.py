@@ -111,19 +111,22 @@ class Document:
 
 
 MARK = "[rehearsal]"
-SENTENCE = (
+HEADLINE = (
     "This is a rehearsal: every row runs with a small base model, little text and few training steps. Of the tasks' "
     "sentences some are encoded, and the others get the vectors of these. The numbers say nothing about the methods "
     "and are compared with no published number."
 )
+SENTENCE = "A rehearsal, whose numbers say nothing about the methods."
 
 
 def add_marks(document: Document) -> Document:
-    """The document with the mark in every title and the sentence under every table and figure."""
+    """The document with the mark in every title, the sentence under every table and figure, and
+    what a rehearsal is before its conclusion.
+    """
     sections = []
     for section in document.sections:
         sections.append(replace(section, blocks=[_add_mark(block) for block in section.blocks]))
-    headline = f"{SENTENCE} {document.headline}".strip()
+    headline = f"{HEADLINE} {document.headline}".strip()
     return replace(
         document,
         title=f"{document.title} {MARK}",
