@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 LIKE = 32  # the megabatch that random batches are compared with
 _BATCHES = 50  # of each order
 _LEAST = 1.05  # times the tokens: less is not worth a line
+# Types of models that were tried: to build one takes seconds.
+PACKED_TYPES = frozenset({"bert", "roberta", "xlm-roberta", "distilbert", "modernbert"})
 
 
 def describe_padding(plan: Plan) -> str:
@@ -62,32 +64,39 @@ def _why_padded(row: Row, on_gpu: bool) -> str:
 
 @cache
 def can_pack(base_model: str) -> bool:
-    """True if models of this type read batches without padding; tried with one layer of random
-    weights. Of a model without a configuration: True, for nothing is known.
+    """True if models of this type read batches without padding. Of a model without a configuration:
+    True, for nothing is known.
     """
-    import torch
-    from transformers import AutoModel
-
-    from harness.encoder.dropout import attach, packs
     from harness.encoder.loading import read_config
-    from harness.encoder.quiet import quiet_transformers
 
     try:
         config = read_config(base_model)
     except HarnessError:
         return True
+    return config.model_type in PACKED_TYPES or try_packing(config)
+
+
+def try_packing(config: Any) -> bool:
+    """Return whether one layer of this configuration, with random weights, gives packed texts the
+    states of padded ones.
+    """
+    import torch
+    from transformers import AutoModel
+
+    from harness.encoder.dropout import attach, packs
+    from harness.encoder.quiet import quiet_transformers
+
     config.num_hidden_layers = 1
     lengths = (3, 8, 5)
     rows = [[int(place < length) for place in range(8)] for length in lengths]
     mask = torch.tensor(rows)
     numbers = torch.arange(24).reshape(3, 8)
     ids = (numbers % 7 + 2) * mask
+    features = {"input_ids": ids, "attention_mask": mask}
     try:
         with quiet_transformers(), torch.random.fork_rng(devices=[]):
             transformer = AutoModel.from_config(config).float()
-            return packs(
-                transformer, attach(transformer), {"input_ids": ids, "attention_mask": mask}
-            )
+            return packs(transformer, attach(transformer), features)
     except (TypeError, ValueError, RuntimeError, AttributeError):
         return False
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-from scipy.stats import rankdata
 
 from harness.files.printable import join_some
 from reports.stats.estimate import Floats
@@ -25,6 +24,8 @@ def describe_order(scores: Floats, labels: Sequence[str], tasks: Sequence[str]) 
     Args:
         scores: (rows, tasks), larger is better. A tie in either order is no other order.
     """
+    from scipy.stats import rankdata  # takes a second, which a dry run does not need
+
     if len(labels) < 2 or len(tasks) < 3:
         return ""
     mean = scores.mean(axis=1)

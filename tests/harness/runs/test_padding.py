@@ -8,7 +8,13 @@ import pytest
 from transformers import AutoConfig
 
 from harness.api.experiments import plan_comparison
-from harness.runs.padding import _measure_padding, can_pack, describe_padding
+from harness.runs.padding import (
+    PACKED_TYPES,
+    _measure_padding,
+    can_pack,
+    describe_padding,
+    try_packing,
+)
 from harness.training import BatchStream
 from harness.training.loop import TrainingConfig
 
@@ -47,11 +53,21 @@ def test_only_rows_whose_random_batches_are_padded_are_named() -> None:
     assert describe_padding(plan_comparison({**TREE, "methods": rows[:1]}).plan) == ""
 
 
+SIZES = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32, "vocab_size": 50}
+SIZES_OF_DISTILBERT = {"dim": 16, "n_heads": 2, "hidden_dim": 32, "vocab_size": 50}
+
+
+@pytest.mark.parametrize("name", sorted(PACKED_TYPES))
+def test_types_that_are_not_tried_can_be_packed(name: str) -> None:
+    sizes = SIZES_OF_DISTILBERT if name == "distilbert" else SIZES
+    config = AutoConfig.for_model(name, **sizes, pad_token_id=0)
+    assert try_packing(config)
+
+
 def test_a_base_model_is_tried_by_its_configuration_alone(tmp_path: Path) -> None:
-    sizes = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32, "vocab_size": 50}
-    for name in ("bert", "deberta-v2"):
-        config = AutoConfig.for_model(name, **sizes, num_hidden_layers=2)
+    for name in ("electra", "deberta-v2"):
+        config = AutoConfig.for_model(name, **SIZES, num_hidden_layers=2)
         config.architectures = ["Model"]
         config.save_pretrained(tmp_path / name)
-    assert can_pack(str(tmp_path / "bert"))
+    assert can_pack(str(tmp_path / "electra"))
     assert not can_pack(str(tmp_path / "deberta-v2"))  # its attention mixes tokens by position
