@@ -133,10 +133,24 @@ class DevSettings(Config):
             message = "is no file, so it has neither columns nor a share"
             raise InputError(message, key=f'[dev] task = "{self.task}"')
         else:
+            self._refuse_other_task()
             whole = load_sts(self.task, source=self.where, split="dev")
         if self.pairs is not None:
             whole = whole.draw(self.pairs)
         return DevSet(whole, remarks)
+
+    def _refuse_other_task(self) -> None:
+        """Raise the error for a task that is installed, but is none of the sets of scored pairs."""
+        from harness.sources.pair_sets import is_pair_set
+        from harness.tasks.catalogue import offers
+
+        if is_pair_set(self.task) or self.task not in offers():
+            return
+        raise InputError(
+            f'the task "{self.task}" cannot select checkpoints; a set of scored pairs can',
+            key="[dev] task",
+            remedy='name one that ships, or a file of your pairs, as dev = "pairs.csv"',
+        )
 
 
 EMBEDDED_DEV = DevSettings(

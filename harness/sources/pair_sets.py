@@ -121,6 +121,15 @@ class PairSet:
         return replace(self, subsets=kept, sha256=_fingerprint(kept), whole=False)
 
 
+def is_pair_set(name: str) -> bool:
+    """Return whether a name is that of a set of scored pairs, of any source.
+
+    >>> is_pair_set("STS-B"), is_pair_set("MR")
+    (True, False)
+    """
+    return any(name in readers for readers in _READERS.values())
+
+
 def load_sts(task: str, *, source: Source, split: str = "test") -> PairSet:
     """Read one task.
 

@@ -373,3 +373,11 @@ def test_a_part_of_the_dev_pairs_is_another_set() -> None:
     assert some.jobs[0].spec.dev == {**some.jobs[0].spec.dev, "pairs": 12}  # type: ignore[dict-item]
     with pytest.raises(InputError, match=NATURAL):
         planned({"method": "simcse"}, dev={"task": NATURAL, "pairs": 1_000_000})
+
+
+def test_a_task_that_is_no_set_of_scored_pairs_selects_nothing() -> None:
+    """It is installed, so it is not called unknown."""
+    with raises_input_error(key="[dev] task") as caught:
+        planned({"method": "simcse"}, dev={"task": "MR"})
+    assert "pairs.csv" in str(caught.value.remedy)
+    assert "unknown" not in caught.value.message
