@@ -325,7 +325,10 @@ class Method(ABC):
             length = {"max_length": c.max_length}
         else:
             length = {}
-        dtype = {} if c.dtype == "fp32" else {"dtype": c.dtype}
+        if c.dtype == "fp32":
+            dtype = {}
+        else:
+            dtype = {"dtype": c.dtype}
         return UNTRAINED, {"pooling": c.pooling, **layer, **length, **dtype}
 
     @property

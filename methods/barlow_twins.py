@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from torch import Tensor
 
 from harness.config import option
-from harness.method import MethodConfig
 from harness.recipes import RecipeFile
 from methods.objectives import barlow_twins_terms
 from methods.parts.two_views import TwoViewConfig, TwoViewMethod
@@ -33,7 +30,7 @@ class BarlowTwins(TwoViewMethod):
     name = "barlow_twins"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = BarlowTwinsConfig
+    Config = BarlowTwinsConfig
 
     def terms(self, z_a: Tensor, z_b: Tensor, *_: object) -> dict[str, Tensor]:
         config = self.config

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from harness.config import option
 from harness.encoder import Encoder
-from harness.method import POOLING_HELP, MethodConfig
+from harness.method import POOLING_HELP
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainingConfig, ViewMethod
 from harness.views import ViewConfig, make_views
@@ -86,7 +86,7 @@ class BYOL(ViewMethod):
     name = "byol"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = BYOLConfig
+    Config = BYOLConfig
 
     def heads(self, encoder: Encoder) -> nn.Module:
         return BYOLHeads(encoder, self.config)

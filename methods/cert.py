@@ -5,7 +5,7 @@ earlier keys.
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from harness.config import option
 from harness.encoder import Encoder
-from harness.method import POOLING_HELP, MethodConfig
+from harness.method import POOLING_HELP
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from methods.parts.following import follow
@@ -122,7 +122,7 @@ class CERT(TrainedMethod):
     name = "cert"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = CERTConfig
+    Config = CERTConfig
 
     def heads(self, encoder: Encoder) -> nn.Module:
         width = self.config.head_width

@@ -5,7 +5,7 @@ adversarial.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 import torch
 from pydantic import model_validator
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from harness.config import option
 from harness.encoder import Encoder
-from harness.method import POOLING_HELP, MethodConfig
+from harness.method import POOLING_HELP
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from harness.views import shuffle_tokens
@@ -83,7 +83,7 @@ class ConSERT(TrainedMethod):
     name = "consert"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = ConSERTConfig
+    Config = ConSERTConfig
 
     def optimizer(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         """AdamW without bias correction, as the code has it."""

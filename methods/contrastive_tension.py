@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from harness.config import option
 from harness.encoder import Encoder
-from harness.method import POOLING_HELP, MethodConfig
+from harness.method import POOLING_HELP
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from methods.objectives import Similarity
@@ -156,7 +156,7 @@ class ContrastiveTension(TrainedMethod):
     name = "contrastive_tension"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = ContrastiveTensionConfig
+    Config = ContrastiveTensionConfig
 
     def heads(self, encoder: Encoder) -> nn.Module:
         if self.config.dropout:

@@ -4,14 +4,14 @@ determinant.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from harness.config import option
 from harness.encoder import Encoder
-from harness.method import POOLING_HELP, MethodConfig
+from harness.method import POOLING_HELP
 from harness.recipes import RecipeFile
 from harness.training import Batch
 from methods.parts.row_vectors import check_rows
@@ -94,7 +94,7 @@ class CorInfoMax(TwoViewMethod):
     name = "corinfomax"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = CorInfoMaxConfig
+    Config = CorInfoMaxConfig
 
     def heads(self, encoder: Encoder) -> nn.Module:
         """Return the projector (and target), with the moments of both branches in buffers."""

@@ -4,7 +4,7 @@ hard negatives.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from pydantic import field_validator
@@ -13,8 +13,8 @@ from torch.nn import functional
 
 from harness.config import option
 from harness.encoder import Encoder
+from harness.encoder.network import Features
 from harness.encoder.prompts import HOW, Prompt
-from harness.method import MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
@@ -95,7 +95,7 @@ class CoTBERT(PromptBERT):
     name = "cot_bert"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = CoTBERTConfig
+    Config = CoTBERTConfig
 
     def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
         config: CoTBERTConfig = self.config
@@ -125,7 +125,7 @@ class CoTBERT(PromptBERT):
     def _templates(self) -> tuple[str, ...]:
         return self.config.pooling.removeprefix(PROMPT), self.config.second, self.config.negative
 
-    def _hide(self, features: dict[str, Tensor], row: int, words: slice) -> None:
+    def _hide(self, features: Features, row: int, words: slice) -> None:
         """Put padding, which the template attends to, in place of the sentence; or as promptbert."""
         if self.config.denoise_by == "position":
             super()._hide(features, row, words)

@@ -4,7 +4,7 @@ model finds similar to the anchor.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,7 @@ from torch.nn import functional
 from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.foreign import ForeignEncoder
-from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, MethodConfig, Supervision
+from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, Supervision
 from harness.recipes import RecipeFile
 from harness.sources.embedded import model_fingerprint
 from harness.training import Batch
@@ -172,7 +172,7 @@ class DCLR(SimCSE):
     name = "dclr"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = DCLRConfig
+    Config = DCLRConfig
 
     _complement: Encoder | ForeignEncoder | None = None
 

@@ -5,7 +5,7 @@ masked-language modelling.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -160,7 +160,7 @@ class DeCLUTR(TrainedMethod):
     name = "declutr"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = DeCLUTRConfig
+    Config = DeCLUTRConfig
 
     def __init__(
         self,

@@ -4,7 +4,6 @@ were replaced.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -14,8 +13,8 @@ from torch.nn import functional
 from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.masked_lm import mask_tokens
+from harness.encoder.network import Features, TokenIds
 from harness.errors import InputError
-from harness.method import MethodConfig
 from harness.recipes import RecipeFile
 from harness.sources.embedded import model_fingerprint
 from harness.training import Batch
@@ -51,7 +50,7 @@ class Discriminator(nn.Module):
         self.transformer = encoder.copy().transformer
         self.head = nn.Linear(int(encoder.transformer.config.hidden_size), 2)
 
-    def forward(self, features: dict[str, Tensor], z_a: Tensor, z_b: Tensor) -> Tensor:
+    def forward(self, features: Features, z_a: Tensor, z_b: Tensor) -> Tensor:
         """Return logits (2n, length, 2) of rows of view a, then of view b; z_a, z_b: (n, d)."""
         with change_embeddings(self.transformer, _replace_first(z_a), _replace_first(z_b)):
             logits: Tensor = self.head(self.transformer(**features).last_hidden_state)
@@ -110,7 +109,7 @@ class DiffCSE(SimCSE):
     name = "diffcse"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = DiffCSEConfig
+    Config = DiffCSEConfig
 
     @property
     def inputs(self) -> dict[str, str]:
@@ -144,8 +143,8 @@ class DiffCSE(SimCSE):
         self,
         encoder: Encoder,
         heads: Any,
-        ids_a: Sequence[Sequence[int]],
-        ids_b: Sequence[Sequence[int]],
+        ids_a: TokenIds,
+        ids_b: TokenIds,
     ) -> tuple[Tensor, Tensor]:
         """Return the projections (n, d) of both views, made in one call, so that BatchNorm sees
         both.
@@ -160,7 +159,7 @@ class DiffCSE(SimCSE):
         z_b: Tensor,
         encoder: Encoder,
         heads: Any,
-        ids: Sequence[Sequence[int]],
+        ids: TokenIds,
         batch: Batch,
     ) -> dict[str, Tensor]:
         config: DiffCSEConfig = self.config

@@ -4,7 +4,7 @@ negatives.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +12,6 @@ from torch.nn import functional
 
 from harness.config import option
 from harness.encoder import Encoder
-from harness.method import MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch
 from harness.views import repeat_tokens
@@ -80,7 +79,7 @@ class ESimCSE(SimCSE):
     name = "esimcse"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = ESimCSEConfig
+    Config = ESimCSEConfig
 
     # Slow vectors of the batch at hand, which enter the queue after the update.
     _fresh: Tensor | None = None

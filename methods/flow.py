@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.sentences import token_budget_batches
-from harness.method import FitContext, FitReport, Method, MethodConfig
+from harness.method import FitContext, FitReport, Method
 from harness.recipes import RecipeFile
 from harness.seeds import derive, preserve_random_state
 from harness.sources.remote.cache_folder import writing
@@ -73,7 +73,7 @@ class Flow(ArrayMethod, VectorMap):
     name = "flow"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = FlowConfig
+    Config = FlowConfig
 
     _flow: Glow | None = None
 

@@ -4,14 +4,13 @@ weights, and how hard rows are pulled.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from harness.config import option
 from harness.encoder import Encoder
-from harness.method import MethodConfig
 from harness.recipes import RecipeFile
 from methods.parts.projection_heads import Widths
 from methods.parts.row_vectors import check_rows, full_precision, unit
@@ -166,7 +165,7 @@ class GradientParadigm(TwoViewMethod):
     name = "gradient_paradigm"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = GradientParadigmConfig
+    Config = GradientParadigmConfig
 
     def widths(self, encoder: Encoder) -> Widths:
         return self.config.projector or (encoder.dimension,)

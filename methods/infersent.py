@@ -5,7 +5,7 @@ language inference.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import torch
@@ -16,7 +16,6 @@ from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.quiet import evaluation
 from harness.errors import InputError
-from harness.method import MethodConfig
 from harness.recipes import RecipeFile
 from harness.sources import Corpus, Pair
 from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
@@ -93,7 +92,7 @@ class InferSent(RecurrentMethod, NLIMethod):
     name = "infersent"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = InferSentConfig
+    Config = InferSentConfig
 
     _steps_per_epoch = 1
     _dev_pairs: Sequence[Pair] = ()

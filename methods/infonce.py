@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.masked_lm import mask_tokens
-from harness.method import POOLING_HELP, MethodConfig
+from harness.method import POOLING_HELP
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainingConfig, ViewMethod
 from harness.views import ViewConfig, make_views
@@ -62,7 +62,7 @@ class InfoNCE(ViewMethod):
     name = "infonce"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = InfoNCEConfig
+    Config = InfoNCEConfig
 
     def heads(self, encoder: Encoder) -> nn.Module:
         training = self.config.head == "training"

@@ -5,7 +5,7 @@ those of others.
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from pydantic import field_validator
@@ -14,7 +14,6 @@ from torch.nn import functional
 
 from harness.config import option
 from harness.encoder import Encoder
-from harness.method import MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from methods.parts.optimizers import adamw
@@ -110,7 +109,7 @@ class ISBert(TrainedMethod):
     name = "is_bert"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = ISBertConfig
+    Config = ISBertConfig
 
     def load_base(self) -> Encoder:
         """Load the base model, with untrained convolutions on top, which are a part of the model."""

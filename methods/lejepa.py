@@ -4,13 +4,10 @@ distribution.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from torch import Tensor, nn
 
 from harness.config import option
-from harness.method import MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch
 from methods.objectives import Window, lejepa
@@ -46,7 +43,7 @@ class LeJEPA(TwoViewMethod):
     name = "lejepa"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = LeJEPAConfig
+    Config = LeJEPAConfig
 
     def terms(
         self,

@@ -4,7 +4,7 @@ then by SimCSE.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,7 @@ from harness.encoder import Encoder
 from harness.encoder.masked_lm import IGNORED, mask_tokens, masked_lm_loss, pad_labels
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError
-from harness.method import POOLING_HELP, FitContext, MethodConfig
+from harness.method import POOLING_HELP, FitContext
 from harness.recipes import RecipeFile
 from harness.sources import TrainingText, resolve_model
 from harness.training import Batch, TrainedMethod, TrainingConfig
@@ -138,7 +138,7 @@ class LLM2Vec(TrainedMethod):
     name = "llm2vec"
     version = 2  # 1: all chosen tokens were masked, and both rates fell to 0
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = LLM2VecConfig
+    Config = LLM2VecConfig
 
     def load_base(self) -> Encoder:
         """Load the base model, in which each token attends to all others."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from harness.config import option
 from harness.errors import InputError
-from harness.method import POOLING_HELP, FitContext, FitReport, MethodConfig
+from harness.method import POOLING_HELP, FitContext, FitReport
 from harness.recipes import RecipeFile
 from methods.parts.vector_maps import VectorMap, VectorMapConfig
 from methods.whitening import Matrix, Moments, affine_layer, moments_of
@@ -88,7 +88,7 @@ class MeanRemoval(VectorMap):
     name = "mean_removal"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = MeanRemovalConfig
+    Config = MeanRemovalConfig
 
     def _learn(self, encoder: Encoder, items: Sequence[Any], context: FitContext) -> FitReport:
         from torch import nn

@@ -15,6 +15,7 @@ from pydantic import field_validator
 
 from harness.config import option
 from harness.encoder import Encoder
+from harness.encoder.network import Features
 from harness.encoder.pooling import Pooling
 from harness.encoder.prompts import Prompt
 from harness.errors import InputError, NotFitted
@@ -67,7 +68,7 @@ class LayerEncoder(Encoder):
 
     layer = -1
 
-    def _tokens(self, features: dict[str, Tensor]) -> Tensor:
+    def _tokens(self, features: Features) -> Tensor:
         if self.layer == -1:
             return super()._tokens(features)
         states, last = self._run(features, every_layer=True)
@@ -82,7 +83,7 @@ class MetaEOL(ArrayMethod):
     name = "metaeol"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = MetaEOLConfig
+    Config = MetaEOLConfig
     kind: ClassVar[type[LayerEncoder]] = LayerEncoder
 
     _encoders: Sequence[LayerEncoder] = ()

@@ -4,14 +4,13 @@ sentence's.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from harness.config import option
-from harness.method import MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
@@ -72,7 +71,7 @@ class MixCSE(SimCSE):
     name = "mixcse"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = MixCSEConfig
+    Config = MixCSEConfig
 
     def contrast(self, z_a: Tensor, z_b: Tensor, heads: nn.Module, batch: Batch) -> Tensor:
         n = len(z_a)

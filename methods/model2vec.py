@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,7 +130,7 @@ class Model2Vec(Static):
     name = "model2vec"
     version = 2  # 1: special and unused tokens had vectors, and moved the components and the ranks of all others
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = Model2VecConfig
+    Config = Model2VecConfig
 
     @classmethod
     def values_for(

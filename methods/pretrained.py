@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, field_validator, model_validator
 
@@ -143,7 +143,7 @@ class Pretrained(Method):
     name = "pretrained"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = PretrainedConfig
+    Config = PretrainedConfig
 
     _model: Encoder | ForeignEncoder | OutsideModel | None = None
 
@@ -215,7 +215,9 @@ class Pretrained(Method):
 
     def fault_of(self, texts: Sequence[str]) -> InputError | None:
         """Return which texts a file of vectors lacks."""
-        return self._model.fault_of(texts) if isinstance(self._model, OutsideModel) else None
+        if isinstance(self._model, OutsideModel):
+            return self._model.fault_of(texts)
+        return None
 
     def check(self, corpus: Corpus | None) -> None:
         """Refuse to go on without the model's own prompts, where they are required.
@@ -243,7 +245,10 @@ class Pretrained(Method):
         """
         seed = 1 if context is None else int(context.seed)
         c = self.config
-        name = of_seed(c.model_by_seed, seed, "model_by_seed") if c.model_by_seed else c.model
+        if c.model_by_seed:
+            name = of_seed(c.model_by_seed, seed, "model_by_seed")
+        else:
+            name = c.model
         outside = self._outside(name)
         if outside is not None:
             self._use_outside(outside, kind_of_model(name), seed)
@@ -259,7 +264,10 @@ class Pretrained(Method):
         if isinstance(asked, list):
             asked = of_seed(asked, seed, "prompts")
         self.prompts = choose_prompts(model, asked)
-        facts = {"prompts": dict(asked)} if isinstance(asked, dict) else {}
+        if isinstance(asked, dict):
+            facts = {"prompts": dict(asked)}
+        else:
+            facts = {}
         self.fit_report = FitReport(training={"encoder": kind, **facts})
 
     def _open(self, name: str, *, own: bool, seed: int = 1) -> None:

@@ -4,7 +4,6 @@ views.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import torch
@@ -14,6 +13,7 @@ from torch import Tensor, nn
 from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.loading import tokens_of
+from harness.encoder.network import Features, TokenIds
 from harness.encoder.prompts import HOW, Prompt
 from harness.method import MethodConfig
 from harness.recipes import RecipeFile
@@ -101,8 +101,8 @@ class PromptBERT(SimCSE):
     def encode_views(
         self,
         encoder: Encoder,
-        ids_a: Sequence[Sequence[int]],
-        ids_b: Sequence[Sequence[int]],
+        ids_a: TokenIds,
+        ids_b: TokenIds,
         templates: tuple[int, int] = (0, 1),
     ) -> tuple[Tensor, Tensor]:
         """Return the vectors (n, d) of both views, less those of their `templates` (by number) alone."""
@@ -116,7 +116,7 @@ class PromptBERT(SimCSE):
     def _template_vectors(
         self,
         encoder: Encoder,
-        ids: Sequence[Sequence[int]],
+        ids: TokenIds,
         which: int,
     ) -> Tensor:
         """Return the template's own vectors (n, d), its two sides as far apart as the sentences in
@@ -132,7 +132,7 @@ class PromptBERT(SimCSE):
         vectors: Tensor = encoder(features)
         return vectors[places.to(vectors.device)]
 
-    def _hide(self, features: dict[str, Tensor], row: int, words: slice) -> None:
+    def _hide(self, features: Features, row: int, words: slice) -> None:
         """Take the sentence out of a row of collated features; here its places stay, and nothing
         looks at them.
         """

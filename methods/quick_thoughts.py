@@ -5,7 +5,7 @@ sentences of the batch.
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from harness.config import option
 from harness.encoder import Encoder
 from harness.errors import InputError
-from harness.method import POOLING_HELP, MethodConfig
+from harness.method import POOLING_HELP
 from harness.recipes import RecipeFile
 from harness.seeds import derive
 from harness.sources import Corpus
@@ -139,7 +139,7 @@ class QuickThoughts(TrainedMethod):
     name = "quick_thoughts"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = QuickThoughtsConfig
+    Config = QuickThoughtsConfig
 
     def heads(self, encoder: Encoder) -> nn.Module:
         heads = nn.Module()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -12,7 +11,8 @@ from torch import Tensor, nn
 from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.foreign import ForeignEncoder
-from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, MethodConfig, Supervision
+from harness.encoder.network import TokenIds
+from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, Supervision
 from harness.recipes import RecipeFile
 from harness.sources.embedded import model_fingerprint
 from harness.training import Batch
@@ -126,7 +126,7 @@ class RankCSE(SimCSE):
     name = "rankcse"
     version = 2  # 1: ListMLE was the mean over places, where paper and code take the sum
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = RankCSEConfig
+    Config = RankCSEConfig
 
     _teachers: tuple[Encoder | ForeignEncoder, ...] = ()
 
@@ -159,7 +159,7 @@ class RankCSE(SimCSE):
         z_b: Tensor,
         encoder: Encoder,
         heads: Any,
-        ids: Sequence[Sequence[int]],
+        ids: TokenIds,
         batch: Batch,
     ) -> dict[str, Tensor]:
         config: RankCSEConfig = self.config

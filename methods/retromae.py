@@ -5,7 +5,7 @@ masked copy.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -17,7 +17,6 @@ from harness.encoder import Encoder
 from harness.encoder.dropout import position_ids
 from harness.encoder.masked_lm import IGNORED, MaskedLM, mask_tokens, masked_lm_loss, pad_labels
 from harness.errors import InputError
-from harness.method import MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from harness.views.make import markers
@@ -167,7 +166,7 @@ class RetroMAE(TrainedMethod):
     name = "retromae"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = RetroMAEConfig
+    Config = RetroMAEConfig
 
     def heads(self, encoder: Encoder) -> nn.Module:
         transformer: Any = encoder.transformer

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from torch import Tensor, nn
 
 from harness.config import option
 from harness.encoder import Encoder
-from harness.method import POOLING_HELP, MethodConfig
+from harness.method import POOLING_HELP
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainingConfig
 from methods.parts.nli import LABELS, Joined, NLIMethod, join_vectors, split_parts
@@ -50,7 +48,7 @@ class SBERT(NLIMethod):
     name = "sbert"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = SBERTConfig
+    Config = SBERTConfig
 
     def heads(self, encoder: Encoder) -> nn.Module:
         heads = nn.Module()

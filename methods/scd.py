@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from harness.config import option
 from harness.encoder import Encoder
-from harness.method import POOLING_HELP, MethodConfig
+from harness.method import POOLING_HELP
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from harness.views.settings import both
@@ -100,7 +100,7 @@ class SCD(TrainedMethod):
     name = "scd"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = SCDConfig
+    Config = SCDConfig
 
     def heads(self, encoder: Encoder) -> nn.Module:
         if self.config.terms == "self_contrast":

@@ -5,7 +5,7 @@ the same model.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -15,9 +15,10 @@ from torch.nn import functional
 
 from harness.config import option
 from harness.encoder import Encoder
+from harness.encoder.network import Features
 from harness.encoder.pooling import reduce_tokens
 from harness.errors import InputError
-from harness.method import POOLING_HELP, MethodConfig, Supervision, Text
+from harness.method import POOLING_HELP, Supervision, Text
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from methods.objectives import nt_xent_symmetric, self_guided
@@ -123,7 +124,7 @@ class SelfGuided(TrainedMethod):
     name = "self_guided"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = SelfGuidedConfig
+    Config = SelfGuidedConfig
 
     @property
     def text(self) -> Text:
@@ -239,7 +240,7 @@ class SelfGuided(TrainedMethod):
     def _guide(
         self,
         frozen: Encoder,
-        features: dict[str, Tensor],
+        features: Features,
         rng: np.random.Generator,
     ) -> Tensor:
         """Return pooled layers of the frozen copy (n, L, d), without gradient; L = 1, drawn per

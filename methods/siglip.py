@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from harness.config import option
 from harness.encoder import Encoder
-from harness.method import POOLING_HELP, MethodConfig
+from harness.method import POOLING_HELP
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainingConfig, ViewMethod
 from harness.views import ViewConfig, encode_views
@@ -54,7 +54,7 @@ class SigLIP(ViewMethod):
     name = "siglip"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = SigLIPConfig
+    Config = SigLIPConfig
 
     def heads(self, encoder: Encoder) -> nn.Module:
         training = self.config.head == "training"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
@@ -10,6 +9,7 @@ from torch import Tensor, nn
 
 from harness.config import option
 from harness.encoder import Encoder
+from harness.encoder.network import TokenIds
 from harness.method import POOLING_HELP, MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
@@ -114,7 +114,7 @@ class SimCSE(TrainedMethod):
         z_b: Tensor,
         encoder: Encoder,
         heads: Any,
-        ids: Sequence[Sequence[int]],
+        ids: TokenIds,
         batch: Batch,
     ) -> dict[str, Tensor]:
         """Return the terms that a subclass adds to the loss, given the projections (n, d) and the
@@ -131,8 +131,8 @@ class SimCSE(TrainedMethod):
         self,
         encoder: Encoder,
         heads: nn.Module,
-        ids_a: Sequence[Sequence[int]],
-        ids_b: Sequence[Sequence[int]],
+        ids_a: TokenIds,
+        ids_b: TokenIds,
     ) -> tuple[Tensor, Tensor]:
         """Return the projections (n, d) of both views."""
         h_a, h_b = self.encode_views(encoder, ids_a, ids_b)
@@ -141,8 +141,8 @@ class SimCSE(TrainedMethod):
     def encode_views(
         self,
         encoder: Encoder,
-        ids_a: Sequence[Sequence[int]],
-        ids_b: Sequence[Sequence[int]],
+        ids_a: TokenIds,
+        ids_b: TokenIds,
     ) -> tuple[Tensor, Tensor]:
         """Return the vectors (n, d) of both views, with dropout at the config's rates."""
         config: SimCSEConfig = self.config
@@ -175,7 +175,7 @@ class SimCSE(TrainedMethod):
         contrast: Tensor,
         encoder: Encoder,
         heads: nn.Module,
-        ids: Sequence[Sequence[int]],
+        ids: TokenIds,
         batch: Batch,
     ) -> dict[str, Tensor]:
         """Return the terms of the loss: `contrast`, and MLM on the token rows `ids` in a forward pass

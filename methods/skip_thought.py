@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, ClassVar, Literal, NamedTuple, Self, cast
+from typing import Any, Literal, NamedTuple, Self, cast
 
 import numpy as np
 import torch
@@ -18,7 +18,6 @@ from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError
-from harness.method import MethodConfig
 from harness.recipes import RecipeFile
 from harness.sources import Corpus, resolve_model
 from harness.training import Batch, BatchStream, TrainingConfig
@@ -118,7 +117,7 @@ class SkipThought(RecurrentMethod):
     name = "skip_thought"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = SkipThoughtConfig
+    Config = SkipThoughtConfig
 
     def load_base(self) -> Encoder:
         """Make untrained word vectors and GRU, with the tokenizer of the base model.

@@ -4,8 +4,7 @@ it than itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import torch
 from pydantic import model_validator
@@ -13,8 +12,9 @@ from torch import Tensor
 
 from harness.config import option
 from harness.encoder import Encoder
+from harness.encoder.network import TokenIds
 from harness.errors import InputError
-from harness.method import MethodConfig, Supervision, Text
+from harness.method import Supervision, Text
 from harness.recipes import RecipeFile
 from harness.training import Batch
 from methods.parts.negation import negate
@@ -114,7 +114,7 @@ class SNCSE(PromptBERT):
     name = "sncse"
     version = 2  # 1: no full stop behind a sentence
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = SNCSEConfig
+    Config = SNCSEConfig
 
     @property
     def text(self) -> Text:
@@ -173,9 +173,9 @@ class SNCSE(PromptBERT):
         self,
         encoder: Encoder,
         heads: Any,
-        ids_a: Sequence[Sequence[int]],
-        ids_b: Sequence[Sequence[int]],
-        ids_n: Sequence[Sequence[int]],
+        ids_a: TokenIds,
+        ids_b: TokenIds,
+        ids_n: TokenIds,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return the projections (n, d) of both views and of the negations, of which half the rows
         go with each view: one forward pass, one kind of dropout.

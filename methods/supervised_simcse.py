@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar, Literal
+from typing import Literal
 
 from torch import Tensor, nn
 
 from harness.config import option
 from harness.encoder import Encoder
 from harness.errors import InputError
-from harness.method import MethodConfig
 from harness.recipes import RecipeFile
 from harness.sources import Corpus, Pair
 from harness.training import Batch, BatchStream
@@ -49,7 +48,7 @@ class SupervisedSimCSE(SimCSE):
     name = "simcse_supervised"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = SupervisedSimCSEConfig
+    Config = SupervisedSimCSEConfig
 
     def stream(self, corpus: Corpus, seed: int) -> BatchStream:
         self._uses_negatives(

@@ -4,15 +4,15 @@ so that the words of the sentence can see it under causal attention; nothing is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 from pydantic import field_validator
 from torch import Tensor, nn
 
 from harness.config import option
+from harness.encoder.network import Features
 from harness.errors import InputError
-from harness.method import MethodConfig
 from harness.recipes import RecipeFile
 from harness.seeds import torch_generator
 from methods.metaeol import LayerEncoder, MetaEOL, MetaEOLConfig
@@ -57,7 +57,7 @@ class PrependingEncoder(LayerEncoder):
 
     def _run(
         self,
-        features: dict[str, Tensor],
+        features: Features,
         *,
         every_layer: bool = False,
     ) -> tuple[tuple[Tensor, ...], Tensor]:
@@ -101,7 +101,7 @@ class TokenPrepending(MetaEOL):
     name = "token_prepending"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = TokenPrependingConfig
+    Config = TokenPrependingConfig
     kind = PrependingEncoder
 
     def _prepare(self, base: LayerEncoder, seed: int) -> None:

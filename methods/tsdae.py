@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.masked_lm import IGNORED
 from harness.errors import InputError
-from harness.method import POOLING_HELP, MethodConfig
+from harness.method import POOLING_HELP
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 
@@ -156,7 +156,7 @@ class TSDAE(TrainedMethod):
     name = "tsdae"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = TSDAEConfig
+    Config = TSDAEConfig
 
     def schedule(self, step: int, steps: int) -> float:
         if self.config.decay or step < self.config.warm_updates(steps):

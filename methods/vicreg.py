@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from torch import Tensor
 
 from harness.config import option
-from harness.method import MethodConfig
 from harness.recipes import RecipeFile
 from methods.objectives import vicreg_terms
 from methods.parts.two_views import TwoViewConfig, TwoViewMethod
@@ -47,7 +46,7 @@ class VICReg(TwoViewMethod):
     name = "vicreg"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = VICRegConfig
+    Config = VICRegConfig
 
     def terms(self, z_a: Tensor, z_b: Tensor, *_: object) -> dict[str, Tensor]:
         config = self.config

@@ -4,13 +4,10 @@ normally distributed.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from torch import Tensor, nn
 
 from harness.config import option
-from harness.method import MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch
 from methods.objectives import visreg_terms
@@ -48,7 +45,7 @@ class VISReg(TwoViewMethod):
     name = "visreg"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = VISRegConfig
+    Config = VISRegConfig
 
     def terms(
         self,

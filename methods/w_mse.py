@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from harness.config import option
 from harness.encoder import Encoder
 from harness.errors import InputError, TrainingStopped
-from harness.method import POOLING_HELP, MethodConfig
+from harness.method import POOLING_HELP
 from harness.recipes import RecipeFile
 from harness.sources import Corpus
 from harness.training import Batch, BatchStream, TrainingConfig, ViewMethod
@@ -137,7 +137,7 @@ class WMSE(ViewMethod):
     name = "w_mse"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = WMSEConfig
+    Config = WMSEConfig
 
     def stream(self, corpus: Corpus, seed: int) -> BatchStream:
         batches = super().stream(corpus, seed)

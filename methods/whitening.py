@@ -5,14 +5,14 @@ covariance.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.config import option
 from harness.errors import InputError
-from harness.method import FitContext, FitReport, MethodConfig
+from harness.method import FitContext, FitReport
 from harness.recipes import RecipeFile
 from methods.parts.vector_maps import VectorMap, VectorMapConfig, text_chunks
 
@@ -147,7 +147,7 @@ class Whitening(VectorMap):
     name = "whitening"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = WhiteningConfig
+    Config = WhiteningConfig
 
     def _learn(self, encoder: Encoder, items: Sequence[Any], context: FitContext) -> FitReport:
         moments = moments_of(encoder, items, context)

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import Literal, Self
 
 import torch
 from torch import Tensor
 
 from harness.config import option
 from harness.encoder import Encoder
+from harness.encoder.network import Features
 from harness.errors import InputError
 from harness.method import FitContext, Method, MethodConfig, load_unfitted
 from harness.recipes import RecipeFile
@@ -166,7 +167,7 @@ class WKEncoder(Encoder):
 
     settings: WKPoolingConfig
 
-    def _vectors(self, features: dict[str, Tensor]) -> Tensor:
+    def _vectors(self, features: Features) -> Tensor:
         settings = self.settings
         is_mps = self.device.type == "mps"  # has no float64
         if is_mps:
@@ -207,7 +208,7 @@ class WKPooling(Method):
     name = "wk_pooling"
     version = 1
     sheet = RecipeFile.beside(__file__)
-    Config: ClassVar[type[MethodConfig]] = WKPoolingConfig
+    Config = WKPoolingConfig
 
     def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
         """Load the base model; there is nothing to learn, a corpus is ignored.

@@ -222,6 +222,13 @@ class RecordedResults(Results):
     def records(self) -> list[Record]:
         return [record for row in self.rows for record in row.records]
 
+    def scored_tasks(self) -> set[str]:
+        """Return the names of all tasks that a run has a score of."""
+        found: set[str] = set()
+        for record in self.records:
+            found.update(score.task for score in record.scores)
+        return found
+
     @property
     def benchmarks(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
         """Those that have a name here, and those that the comparison takes from mteb."""
@@ -452,7 +459,10 @@ def read_comparison(workdir: Path, name: str) -> RecordedResults:
     if not records:
         known = comparisons(workdir)
         if damaged and file is not None:
-            count = "1 record is" if len(damaged) == 1 else f"{len(damaged)} records are"
+            if len(damaged) == 1:
+                count = "1 record is"
+            else:
+                count = f"{len(damaged)} records are"
             text = f"{count} damaged, which the next `harness compare` makes again"
         elif known:
             text = f"known: {', '.join(known)}"

@@ -232,7 +232,10 @@ def _find_start(stored: optuna.Study, study: Study, workdir: Path) -> Job | None
     if study.objective == DEV or not leading:
         return None
     runs = trials.result_of(leading[0]).runs
-    record = RunFolder(workdir, runs[0]).read_if_sound() if runs else None
+    if runs:
+        record = RunFolder(workdir, runs[0]).read_if_sound()
+    else:
+        record = None
     if record is None:
         return None
     where = f'study "{study.name}"'

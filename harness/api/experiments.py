@@ -284,7 +284,10 @@ def compare(
         ending = closing(tracker) if tracker is not None else nullcontext()
         with refuse_exits(), reporter, ending:
             grid = _run(planned, folder, reporter, tracker)
-        written = build.build_comparison(folder, name, formats=formats) if formats else {}
+        if formats:
+            written = build.build_comparison(folder, name, formats=formats)
+        else:
+            written = {}
         experiment = grid.plan.experiment
         decision = ""
         if experiment.incumbent and not rehearse:
@@ -303,8 +306,14 @@ def _source(experiment: Source) -> str | Experiment:
         return str(experiment)
     if isinstance(experiment, Experiment):
         return experiment
-    rows = experiment if isinstance(experiment, Sequence | Mapping) else [experiment]
-    keys = dict(rows) if isinstance(rows, Mapping) else {"methods": rows}
+    if isinstance(experiment, Sequence | Mapping):
+        rows = experiment
+    else:
+        rows = [experiment]
+    if isinstance(rows, Mapping):
+        keys = dict(rows)
+    else:
+        keys = {"methods": rows}
     if isinstance(keys.get("methods"), Sequence):
         _refuse_equal_names(keys["methods"])
         keys["methods"] = [_row(row) for row in keys["methods"]]
@@ -321,7 +330,10 @@ def _refuse_equal_names(rows: Sequence[Any]) -> None:
     """
     seen: dict[str, Any] = {}
     for row in rows:
-        given = row.get("method") if isinstance(row, Mapping) else row
+        if isinstance(row, Mapping):
+            given = row.get("method")
+        else:
+            given = row
         is_class = isinstance(given, type) or given is None
         kind = given if is_class else type(given)
         name = getattr(kind, "name", None)
@@ -352,7 +364,10 @@ def _row(row: Any) -> Any:
     kind = register_given(row)
     if isinstance(row, type):
         return {"method": kind.name}
-    start = {} if row.base_model == DEFAULT_BASE_MODEL else {"base_models": [row.base_model]}
+    if row.base_model == DEFAULT_BASE_MODEL:
+        start = {}
+    else:
+        start = {"base_models": [row.base_model]}
     return {
         "method": kind.name,
         "config": row.config.model_dump(mode="json", exclude_unset=True),
@@ -492,7 +507,10 @@ def reproduce_command(planned: Planned, plan: Plan, job: Job) -> str:
             for key, value in search.values.items():
                 shown = inline(value).as_string()
                 changes.append(f"methods.{number}.config.{key}={shown}")
-    only = [row] if len(plan.experiment.methods) > 1 else []
+    if len(plan.experiment.methods) > 1:
+        only = [row]
+    else:
+        only = []
     if isinstance(planned.source, Experiment):
         keys = planned.source.model_dump(mode="json", exclude_unset=True)
         options = {

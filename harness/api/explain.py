@@ -107,7 +107,10 @@ def why(
     read = comparison_of(found, comparison)
     if against:
         other = Path(against)
-        name = read.name if read.name in comparison_files(other) else ""
+        if read.name in comparison_files(other):
+            name = read.name
+        else:
+            name = ""
         lines, data = compare_equal_runs(read, comparison_of(other, name), a)
         return Answer("\n".join(lines), data, data)
     target = question_of(read, on).target

@@ -338,7 +338,10 @@ def compare_records(before: Sequence[Record], now: Sequence[Record]) -> Repetiti
         label = f"{old.row}, seed {old.seed}"
         found.runs += 1
         if new is None or new.status != old.status:
-            now_is = "not run" if new is None else f"{new.status} ({new.reason})"
+            if new is None:
+                now_is = "not run"
+            else:
+                now_is = f"{new.status} ({new.reason})"
             difference = f"{label}: {old.status} in the archive, now {now_is}"
             found.differences.append(difference)
             continue

@@ -116,8 +116,14 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("--max-seeds, --equivalence: require --until decided")
     choices = {name: getattr(args, name) for name in ("only", "rehearse", "against")}
     choices["overrides"] = options.conditions_of(args)
-    choices["tune"] = None if args.tune is None else api.Budget(args.tune)
-    choices["until"] = api.Until(**until) if args.until else None
+    if args.tune is None:
+        choices["tune"] = None
+    else:
+        choices["tune"] = api.Budget(args.tune)
+    if args.until:
+        choices["until"] = api.Until(**until)
+    else:
+        choices["until"] = None
     if args.dry_run or args.measure or args.freeze:
         return show_plan(
             args.experiment,
@@ -174,7 +180,10 @@ def show_plan(
     show_runs(plan, folder, measure=measure)
     show_differences(plan)
     amount, unit = experiment.budget.describe()
-    lines = [f"budget: {amount} {unit}"] if amount else []
+    if amount:
+        lines = [f"budget: {amount} {unit}"]
+    else:
+        lines = []
     lines += find_other_rows(plan, sources_of(planned.choices.against), None).summary()
     for line in [
         *lines,

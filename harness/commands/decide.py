@@ -319,10 +319,7 @@ def _check_stored(
     """
     for name in wanted:
         if name not in available:
-            scored: set[str] = set()
-            for record in comparison.records:
-                scored.update(score.task for score in record.scores)
-            hint = nearest(name, sorted(scored))
+            hint = nearest(name, sorted(comparison.scored_tasks()))
             message = f"--task {name}: no run of these rows stored its examples{hint}"
             raise InputError(message, key="--task")
     if not available:
@@ -345,7 +342,10 @@ def _print_examples(found: list[Chosen], two: bool, reasons: dict[str, str]) -> 
             said = "; ".join(sides)
         else:
             said = f"median error of {len(sides)} rows {one.by:.2f}"
-        gold = f"gold {one.gold}, " if one.gold else ""
+        if one.gold:
+            gold = f"gold {one.gold}, "
+        else:
+            gold = ""
         tell("  " + one_line(f"{one.example}: {gold}{said}"))
         for text in one.texts or [f"[{', '.join(one.ids)}]"]:
             tell("      " + one_line(text))

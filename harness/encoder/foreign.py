@@ -357,5 +357,8 @@ def leaves_prompts_out(name: str) -> bool:
             places = [hub_file(resolved, "1_Pooling/config.json", kind="model")]
         except InputError:  # a model without a pooling of its own
             return False
-    settings = [read_json(file) for file in places if file.is_file()]
+    settings = []
+    for file in places:
+        if file.is_file():
+            settings.append(read_json(file))
     return any(one.get("include_prompt") is False for one in settings)

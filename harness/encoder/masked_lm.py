@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
-from harness.encoder.network import Network
+from harness.encoder.network import Network, TokenIds
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError
 
@@ -154,7 +154,7 @@ def _activation(config: PreTrainedConfig) -> str:
 
 
 def mask_tokens(
-    ids: Sequence[Sequence[int]],
+    ids: TokenIds,
     tokenizer: PreTrainedTokenizerBase,
     rng: np.random.Generator,
     *,
@@ -205,7 +205,7 @@ def mask_tokens(
     ]
 
 
-def pad_labels(labels: Sequence[Sequence[int]]) -> Tensor:
+def pad_labels(labels: TokenIds) -> Tensor:
     """Rows of labels as (n, length), -100 behind the shorter ones."""
     return pad_sequence(
         [torch.tensor(row) for row in labels],

@@ -46,7 +46,11 @@ DIFFER_BY = (
 )
 """What the error on equal views advises where a method does not say."""
 _SAME = 1e-3  # distance of two views, as a share of their length, that rounding may explain; dropout makes it 0.1
-Rows = Sequence[str] | Sequence[Sequence[int]]  # texts, or the token ids of texts
+TokenIds = Sequence[Sequence[int]]
+"""The token ids of some texts."""
+Rows = Sequence[str] | TokenIds
+Features = dict[str, Tensor]
+"""What a transformer reads: `input_ids`, `attention_mask` and so on, each (texts, tokens)."""
 AT_ONCE = 4096  # texts in one call of a tokenizer, which holds far more of each than its ids until it returns
 WINDOW = (
     65_536  # distinct sentences tokenised at a time, which bounds the memory of a million of them
@@ -300,7 +304,7 @@ class Network(nn.Module):
         ids = self.tokenizer(longest, verbose=False)["input_ids"]
         return len(ids) - (ids[-1] in self.tokenizer.all_special_ids)
 
-    def collate(self, ids: Sequence[Sequence[int]]) -> dict[str, Tensor]:
+    def collate(self, ids: TokenIds) -> Features:
         """Pad to the longest, on `padding_side`: `input_ids`, `attention_mask` (n, length),
         `token_type_ids` if the model takes them.
         """
@@ -327,7 +331,7 @@ class Network(nn.Module):
             features[PROMPT] = torch.tensor(prompts)
         return features
 
-    def _segments(self, ids: Sequence[Sequence[int]], longest: int) -> Tensor:
+    def _segments(self, ids: TokenIds, longest: int) -> Tensor:
         """Segments (n, length) as the tokenizer numbers them; most give 0 to every token."""
         first, inner, last = self._segments_of_frame
         if not any((*first, inner, *last)):
@@ -354,7 +358,7 @@ class Network(nn.Module):
         return segments[:begin], segments[begin], segments[end:]
 
     @replay_pass(cut=True)
-    def forward(self, given: Rows | dict[str, Tensor]) -> Tensor:
+    def forward(self, given: Rows | Features) -> Tensor:
         """Vectors (n, d) of texts, token rows or collated features, head and affine applied; the
         checkpoint's own dropout in training.
         """
@@ -426,7 +430,7 @@ class Network(nn.Module):
             both = self.collate([*ids_a[rows], *ids_b[rows]])
             parts.append(self._to_device(both))
 
-        def encode(features: dict[str, Tensor]) -> Tensor:
+        def encode(features: Features) -> Tensor:
             rows = len(features["attention_mask"])
             with self.view_rates.inside(rows, hidden_dropout, attention_dropout):
                 vectors = self._vectors(features)
@@ -533,7 +537,7 @@ class Network(nn.Module):
     @torch.inference_mode()
     def _encode_batch(
         self,
-        ids: Sequence[Sequence[int]],
+        ids: TokenIds,
         precision: str | None,
         normalize: bool,
     ) -> Tensor:
@@ -567,7 +571,7 @@ class Network(nn.Module):
         return torch.from_numpy(vectors) if as_tensor else vectors
 
     @replay_pass()
-    def hidden_states(self, features: dict[str, Tensor]) -> tuple[Tensor, ...]:
+    def hidden_states(self, features: Features) -> tuple[Tensor, ...]:
         """(H_0 .. H_L) of collated `features`, each (n, length, d); the checkpoint's own dropout in
         training.
 
@@ -579,7 +583,7 @@ class Network(nn.Module):
         return (*states[:-1], last)
 
     @replay_pass()
-    def token_states(self, features: dict[str, Tensor]) -> Tensor:
+    def token_states(self, features: Features) -> Tensor:
         """What pooling reduces over tokens (n, length, d): H_L, or the average of the layers that
         the pooling names, after the token module if there is one; the checkpoint's own dropout in
         training.
@@ -601,7 +605,7 @@ class Network(nn.Module):
         vectors: Tensor = self.head(reduce_tokens(tokens, mask, self.pooling.mode))
         return vectors if self.affine is None else self.affine(vectors)
 
-    def pooling_mask(self, features: dict[str, Tensor]) -> Tensor:
+    def pooling_mask(self, features: Features) -> Tensor:
         """The tokens that the pooling counts (n, length): the real ones, those of a second copy, or
         of each row the one that it reads.
         """
@@ -626,12 +630,12 @@ class Network(nn.Module):
         """An independent copy: own weights and own dropout rates; only the tokenizer is shared."""
         return copy.deepcopy(self, {id(self.tokenizer): self.tokenizer})
 
-    def _ids(self, given: Rows) -> Sequence[Sequence[int]]:
+    def _ids(self, given: Rows) -> TokenIds:
         """Token rows of texts; token rows as they are."""
         texts = [row for row in given if isinstance(row, str)]
         return self.tokenize(texts, self.train_length) if texts else given  # type: ignore[return-value]
 
-    def _vectors(self, features: dict[str, Tensor]) -> Tensor:
+    def _vectors(self, features: Features) -> Tensor:
         tokens = self._tokens(features)
         mask = self.pooling_mask(features)
         if PROMPT in features and self.pooling.mode == "cls":  # the first token that counts
@@ -646,14 +650,14 @@ class Network(nn.Module):
             self.ends_normalized = False
         return self
 
-    def _to_device(self, features: dict[str, Tensor]) -> dict[str, Tensor]:
+    def _to_device(self, features: Features) -> Features:
         device = self.device
         moved = {}
         for name, tensor in features.items():
             moved[name] = tensor.to(device, non_blocking=True)
         return moved
 
-    def _tokens(self, features: dict[str, Tensor]) -> Tensor:
+    def _tokens(self, features: Features) -> Tensor:
         layers = self.pooling.layers(self._depth)
         last_alone = layers == (self._depth,)
         states, last = self._run(features, every_layer=not last_alone)
@@ -666,7 +670,7 @@ class Network(nn.Module):
 
     def _run(
         self,
-        features: dict[str, Tensor],
+        features: Features,
         *,
         every_layer: bool = False,
     ) -> tuple[tuple[Tensor, ...], Tensor]:
@@ -688,8 +692,8 @@ class Network(nn.Module):
 
     def _in_parts(
         self,
-        encode: Callable[[dict[str, Tensor]], Tensor],
-        parts: Sequence[dict[str, Tensor]],
+        encode: Callable[[Features], Tensor],
+        parts: Sequence[Features],
     ) -> list[Tensor]:
         """`encode` of every part; of several only the results are stored, and the backward pass
         encodes each once more.
@@ -773,7 +777,7 @@ def count_tokens() -> Iterator[list[int]]:
         _counts.reset(token)
 
 
-def add_tokens(rows: Tensor | Sequence[Sequence[int]]) -> None:
+def add_tokens(rows: Tensor | TokenIds) -> None:
     """Report the rows of a pass to `count_tokens`: a mask (n, length), or rows of token ids.
 
     A mask on a GPU is waited for, so give that of `Network.collate`.

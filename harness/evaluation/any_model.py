@@ -299,7 +299,10 @@ def stored_vectors(
     """
     folder = Path(resolve_model(name))
     try:
-        content = folder_hash(folder) if folder.is_dir() else model_fingerprint(name)
+        if folder.is_dir():
+            content = folder_hash(folder)
+        else:
+            content = model_fingerprint(name)
     except InputError:  # no transformer: word vectors on the hub have no fingerprint
         return None
     if content == "None":  # a hub without commits
@@ -321,7 +324,10 @@ def stored_vectors(
     if folder.is_dir() and any(folder.rglob(ADAPTER)):
         apart["adapter"] = [version("peft"), model_fingerprint(name)]
     if isinstance(opened.model, Encoder) and max_length is None:
-        stated = read_max_length(transformer_folder(name, folder)) if folder.is_dir() else None
+        if folder.is_dir():
+            stated = read_max_length(transformer_folder(name, folder))
+        else:
+            stated = None
         apart |= {"length": opened.model.max_length} if stated else {}
     return cache.of(
         content,

@@ -76,7 +76,7 @@ class GivenModel(Method):
         cost="none: trained elsewhere",
         notes="Own vectors: what it was trained on, how it pools and cuts texts is not known.",
     )
-    Config: ClassVar[type[MethodConfig]] = GivenConfig
+    Config = GivenConfig
     given: ClassVar[GivenObject]
 
     @property

@@ -267,11 +267,16 @@ def _texts_of(file: Path, column: str, values: list[Any]) -> list[str]:
                 key=column,
                 remedy="remove it",
             )
-    return [value.lower() for value in values] if column == "sha256" else values
+    if column == "sha256":
+        return [value.lower() for value in values]
+    return values
 
 
 def _column_of_texts(file: Path, names: list[str]) -> str:
-    column = "sha256" if "sha256" in names and "text" not in names else "text"
+    if "sha256" in names and "text" not in names:
+        column = "sha256"
+    else:
+        column = "text"
     for name in (column, "vector"):
         if name not in names:
             raise InputError(

@@ -136,7 +136,10 @@ def _deepest_key(line: str) -> int:
     if line.count(".") <= DEEPEST:
         return 0
     is_header = line.lstrip().startswith("[")
-    before_signs = line.split("=") if is_header else line.split("=")[:-1]
+    if is_header:
+        before_signs = line.split("=")
+    else:
+        before_signs = line.split("=")[:-1]
     return max((part.rpartition(",")[2].count(".") for part in before_signs), default=0)
 
 

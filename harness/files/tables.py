@@ -209,7 +209,10 @@ def _read_csv(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
     rows = read_separated_rows(path, lambda: io.StringIO(text, newline=""))
     _, header = next(rows)
     # pandas writes the numbers of rows without a name above them
-    named = header[1:] if not header[0] else header
+    if not header[0]:
+        named = header[1:]
+    else:
+        named = header
     _check_header(named, str(path))
     for line, cells in rows:
         texts = map(clean, cells)

@@ -93,7 +93,10 @@ class Reporter:
         """What all workers are doing: label, step, steps and text of each running run."""
         shown = []
         for label, step, steps, text in runs:
-            at = f"step {step}/{steps}, " if steps else ""
+            if steps:
+                at = f"step {step}/{steps}, "
+            else:
+                at = ""
             shown.append(f"{one_line(label)}: {at}{one_line(text)}")
         if self._bars is not None and runs:
             if len(runs) > 1:

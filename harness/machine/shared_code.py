@@ -113,7 +113,10 @@ def change_at_import() -> str:
     found = _PROCESS.at_import
     if not found:
         return ""
-    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    if len(found) > 1:
+        more = f" and {len(found) - 1} more"
+    else:
+        more = ""
     return f"code that this process imported changed {found[0]}{more}"
 
 

@@ -191,7 +191,10 @@ def _of_files(
 
 
 def _run(record: Record) -> dict[str, Any]:
-    values = {name: getattr(record, name) for name in RUN if name != "run"}
+    values = {}
+    for name in RUN:
+        if name != "run":
+            values[name] = getattr(record, name)
     return {**values, "run": record.id}
 
 

@@ -384,7 +384,10 @@ class Between:
             return bool(whole.budget.kind)
         lengths = []
         for row in (self.a, self.b):
-            text = None if row.corpus is None else load_text(row.corpus)
+            if row.corpus is None:
+                text = None
+            else:
+                text = load_text(row.corpus)
             lengths.append(row.length(text))
         return all(one is not None and one.epoch >= whole.max_steps for one in lengths)
 

@@ -335,7 +335,10 @@ class CostEstimate:
         sums: dict[str, tuple[float, float]] = {}
         for cost in known:
             job = next((job for job in cost.jobs if not job.spec.missing), None)
-            typical = None if job is None else self._typical.find(job)
+            if job is None:
+                typical = None
+            else:
+                typical = self._typical.find(job)
             if job is None or typical is None:
                 continue
             actual = (cost.training or 0.0) + (cost.scoring or 0.0)
@@ -490,7 +493,10 @@ def texts_of_tasks(job: Job, most: int | None) -> list[Texts] | None:
         task = find_task(key)
         if needs_model(task) or key in count_public([key]):
             continue
-        counted = 0 if not hasattr(task, "at_least") else task.at_least()
+        if not hasattr(task, "at_least"):
+            counted = 0
+        else:
+            counted = task.at_least()
         if counted:  # by mteb, which does not say how long they are
             found.append(Texts(counted, _CHARACTERS))
         elif task.source == "embedded" or key in _files_of(job):

@@ -214,7 +214,10 @@ def find_differences(rows: Mapping[tuple[str, str], Sequence[Settings]]) -> Diff
         every.extend(runs)
     columns = []
     for column in COLUMNS:
-        texts_found = {str(run[column.key]) for run in every if column.key in run}
+        texts_found = set()
+        for run in every:
+            if column.key in run:
+                texts_found.add(str(run[column.key]))
         if len(texts_found) > 1:
             columns.append(column)
     groups = {}
@@ -260,7 +263,10 @@ def _differ_much(key: str, runs: Sequence[Settings]) -> bool:
 
 def _text(key: str, runs: Sequence[Settings]) -> str:
     """The setting of a row in words: one text where its runs agree."""
-    words = [_words(run[key]) for run in runs if key in run]
+    words = []
+    for run in runs:
+        if key in run:
+            words.append(_words(run[key]))
     texts = list(dict.fromkeys(words))
     if len(texts) < 4:
         return " / ".join(texts)

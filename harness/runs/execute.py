@@ -711,7 +711,10 @@ def stored_vectors(spec: RunSpec, workdir: Path, device: str) -> StoredVectors:
     code = f"{NUMERICS}.{spec.version}"
     where = environment.device_name(device)
     cache = EmbeddingCache(workdir / "cache" / "embeddings")
-    apart = {} if _dtype_of(spec) == "fp32" else {"dtype": _dtype_of(spec)}
+    if _dtype_of(spec) == "fp32":
+        apart = {}
+    else:
+        apart = {"dtype": _dtype_of(spec)}
     pooling = str(spec.config.get("pooling"))
     return cache.of(key, pooling, code=code, device=where, **apart)
 

@@ -138,7 +138,10 @@ def _read_comparison(workdir: Path, name: str) -> ComparisonFile:
     if file is None:
         known = sorted(comparison_files(workdir))
         message = f'no comparison "{name}"{nearest(name, known)}'
-        remedy = f"it has: {', '.join(known)}" if known else "run `harness compare` first"
+        if known:
+            remedy = f"it has: {', '.join(known)}"
+        else:
+            remedy = "run `harness compare` first"
         raise InputError(message, file=workdir, remedy=remedy)
     return file
 
@@ -485,7 +488,10 @@ def _relocate_vectors(row: dict[str, Any], own: Places) -> dict[str, Any]:
 
 def _relocate_file(table: Mapping[str, Any], key: str, own: Places) -> dict[str, Any]:
     """Return a table whose `key` names the file of the archive, where it names one of the own."""
-    one = own.find(table[key]) if table.get(key) else None
+    if table.get(key):
+        one = own.find(table[key])
+    else:
+        one = None
     if one is None:
         return dict(table)
     return {**table, key: one.place}

@@ -103,7 +103,10 @@ def _size(plan: Plan, job: Job) -> float:
     shape = read_shape(row.start_model)
     if shape is None:
         return 0.0
-    batch = getattr(row.config, "batch_size", 1) if job.steps else 1
+    if job.steps:
+        batch = getattr(row.config, "batch_size", 1)
+    else:
+        batch = 1
     length = min(getattr(row.config, "train_length", 0) or shape.positions, shape.positions)
     return 4.0 * shape.parameters + 34.0 * batch * length * shape.width * shape.depth
 
@@ -144,7 +147,10 @@ def run_apart(target: Callable[..., None], *arguments: Any) -> float:
 def _send_peak(connection: Connection, row: Row, steps: int, device: str, precision: str) -> None:
     from harness.runs.measure import time_row
 
-    corpus = None if row.corpus is None else load_text(row.corpus)
+    if row.corpus is None:
+        corpus = None
+    else:
+        corpus = load_text(row.corpus)
     reset_peak_memory(device)
     try:
         time_row(row, corpus, steps, device, precision=precision)

@@ -108,7 +108,10 @@ class Shape:
     @property
     def parameters(self) -> int:
         """All weights, roughly."""
-        body = self.body // self.depth if self.shared else self.body
+        if self.shared:
+            body = self.body // self.depth
+        else:
+            body = self.body
         return body + self.vocabulary * self.width
 
     def giga(self, tokens: float) -> float:

@@ -156,7 +156,10 @@ def describe_loss_terms(lines: Sequence[Mapping[str, Any]], batch_size: int) -> 
     unmoved: list[str] = []
     moved: list[str] = []
     for name in names:
-        values = [float(line[name]) for line in lines if name in line]
+        values = []
+        for line in lines:
+            if name in line:
+                values.append(float(line[name]))
         first = values[0]
         last = values[-1]
         most = max(map(abs, values))

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import field_validator
 
@@ -104,7 +104,7 @@ class Command(Method):
         cost="what the script takes",
         notes="Own loop: how it selects, batches and how long it trains is not known.",
     )
-    Config: ClassVar[type[MethodConfig]] = CommandConfig
+    Config = CommandConfig
 
     _model: Encoder | ForeignEncoder | None = None
 

@@ -17,7 +17,7 @@ from harness.encoder import Encoder
 from harness.errors import HarnessError, InputError
 from harness.files.imports import import_path
 from harness.files.printable import describe_error, first_line
-from harness.method import POOLING_HELP, Method, MethodCard, MethodConfig
+from harness.method import POOLING_HELP, Method, MethodCard
 from harness.registry import LOSS
 from harness.training.code_identity import identify
 from harness.training.loop import TrainingConfig
@@ -55,7 +55,7 @@ class OwnLoss(ViewMethod):
         miner: makes a miner of pytorch-metric-learning, once a run.
     """
 
-    Config: ClassVar[type[MethodConfig]] = OwnLossConfig
+    Config = OwnLossConfig
     function: ClassVar[Callable[..., Any] | None] = None
     build: ClassVar[Callable[..., Any] | None] = None
     arguments: ClassVar[tuple[str, ...]] = ()

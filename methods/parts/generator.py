@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import nn
 
 from harness.encoder import Encoder
 from harness.encoder.masked_lm import IGNORED, MaskedLM
+from harness.encoder.network import TokenIds
 from harness.errors import InputError
 
 
@@ -38,8 +37,8 @@ class Generator(nn.Module):
 
     def write(
         self,
-        ids: Sequence[Sequence[int]],
-        masked: Sequence[Sequence[int]],
+        ids: TokenIds,
+        masked: TokenIds,
     ) -> list[list[int]]:
         """Return `ids` with every ordinary token replaced by the likeliest one, given `masked`."""
         special = set(self.encoder.tokenizer.all_special_ids)
@@ -51,8 +50,8 @@ class Generator(nn.Module):
 
     def fill(
         self,
-        masked: Sequence[Sequence[int]],
-        labels: Sequence[Sequence[int]],
+        masked: TokenIds,
+        labels: TokenIds,
     ) -> list[list[int]]:
         """Return `masked` with the likeliest token in the places that have a label of
         `harness.encoder.masked_lm.mask_tokens`, and its own tokens elsewhere.
@@ -64,7 +63,7 @@ class Generator(nn.Module):
         return filled
 
     @torch.no_grad()
-    def _likeliest(self, masked: Sequence[Sequence[int]]) -> list[list[int]]:
+    def _likeliest(self, masked: TokenIds) -> list[list[int]]:
         features = self.encoder.collate(masked)
         states = self.eval().encoder.hidden_states(features)[-1]
         # One row at a time: logits have the vocabulary's width.

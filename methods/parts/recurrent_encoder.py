@@ -16,6 +16,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from harness.encoder import Encoder
 from harness.encoder.layout import write_json
+from harness.encoder.network import Features
 from harness.encoder.pooling import reduce_tokens
 from harness.encoder.quiet import quiet_transformers
 from harness.encoder.sentences import clean
@@ -108,7 +109,7 @@ class RecurrentEncoder(Encoder):
         )
         return [row[:limit] for row in ids["input_ids"]]
 
-    def _vectors(self, features: dict[str, Tensor]) -> Tensor:
+    def _vectors(self, features: Features) -> Tensor:
         ids = features["input_ids"]
         mask = features["attention_mask"]
         # In float32: recurrent states add up small steps.
@@ -131,7 +132,7 @@ class RecurrentEncoder(Encoder):
                 final = last
             return final.transpose(0, 1).flatten(1)
 
-    def hidden_states(self, features: dict[str, Tensor]) -> tuple[Tensor, ...]:
+    def hidden_states(self, features: Features) -> tuple[Tensor, ...]:
         """Refuse: a recurrent encoder has no hidden states of layers.
 
         Raises:

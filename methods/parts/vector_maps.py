@@ -9,7 +9,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from harness.config import option
 from harness.errors import InputError, StopRequested
@@ -58,7 +58,7 @@ class VectorMap(Method):
     encoder's vectors.
     """
 
-    Config: ClassVar[type[MethodConfig]] = VectorMapConfig
+    Config = VectorMapConfig
 
     _context: FitContext | None = None
 

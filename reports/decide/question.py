@@ -129,7 +129,7 @@ def _describe_unknown(comparison: RecordedResults, on: str, known: Sequence[str]
     """Return the error of a word that names nothing that rows can be compared by."""
     apart = [task for task, _ in comparison.columns(on.lower())]
     if apart:
-        scored = {score.task for record in comparison.records for score in record.scores}
+        scored = comparison.scored_tasks()
         lacking = [task for task in apart if task not in scored]
         why = "its tasks are unlike"
         if lacking:

@@ -70,7 +70,10 @@ def _state(block: Ranking, row: ResultRow, most: int, equivalence: float) -> str
     A row is out where the verdict on it and the best one is known. That it cannot be the best is
     known earlier, from one side; seeds that end there leave the verdict open.
     """
-    leader = block.candidates[0] if block.candidates else block.contenders[0]
+    if block.candidates:
+        leader = block.candidates[0]
+    else:
+        leader = block.contenders[0]
     if row is leader:
         return LEADS
     kind = kind_of(block.difference(leader, row), equivalence)
@@ -78,7 +81,9 @@ def _state(block: Ranking, row: ResultRow, most: int, equivalence: float) -> str
         return SAME
     if kind in (BETTER, WORSE):
         return BEATEN
-    return HOPELESS if _chance_of_decision(block, leader, row, most, equivalence) < HOPE else OPEN
+    if _chance_of_decision(block, leader, row, most, equivalence) < HOPE:
+        return HOPELESS
+    return OPEN
 
 
 def _chance_of_decision(

@@ -37,7 +37,10 @@ def _curves(logs: Logs, kinds: tuple[str, ...], key: str) -> pd.DataFrame:
 
     series = {}
     for seed, lines in logs:
-        by_step = {line["step"]: line.get(key) for line in lines if line.get("kind") in kinds}
+        by_step = {}
+        for line in lines:
+            if line.get("kind") in kinds:
+                by_step[line["step"]] = line.get(key)
         series[seed] = pd.Series(by_step)
     frame = pd.DataFrame(series).apply(pd.to_numeric, errors="coerce")
     frame = frame.replace([math.inf, -math.inf], math.nan)

@@ -26,6 +26,7 @@ from reports.joined.joiner import Joined, JoinedRow, join
 from reports.load import RecordedResults
 from reports.stats.estimate import mean_sd
 from reports.stats.verdicts import BETTER, WORSE, Ranking, kind_of
+from reports.tables.certainty import rank_cell
 
 _NAMED = 6
 _SENT = (
@@ -126,7 +127,9 @@ def _list_rows(labels: Sequence[str]) -> str:
     """Return labels, which may have commas, in a row; the first of many."""
     shown = "; ".join(labels[:_NAMED])
     left = len(labels) - _NAMED
-    return f"{shown} and {left} more" if left > 0 else shown
+    if left > 0:
+        return f"{shown} and {left} more"
+    return shown
 
 
 def _sender_cells(one: JoinedRow) -> tuple[Cell, ...]:
@@ -135,7 +138,9 @@ def _sender_cells(one: JoinedRow) -> tuple[Cell, ...]:
     if sender.link:
         shown = sender.link.split("://", 1)[1].rstrip("/")
         link = Cell(shown if len(shown) <= 40 else f"{shown[:39]}…", url=sender.link)
-    texts = [Cell(text) if text else EMPTY for text in (sender.name, sender.date)]
+    texts = []
+    for text in (sender.name, sender.date):
+        texts.append(Cell(text) if text else EMPTY)
     return (Cell(one.conditions), *texts, link)
 
 
@@ -162,7 +167,7 @@ def _ranking_table(block: Ranking, ranked: Sequence[JoinedRow]) -> Table:
             Cell(row.label, records=ids),
             number(mean, sd=spread, n=len(runs), records=ids),
             _interval_cell(block, one),
-            _rank_cell(block, one),
+            rank_cell(block, one.row),
             Cell(group) if group else EMPTY,
             Cell(str(len(runs)), value=len(runs), state="value"),
             *_sender_cells(one),
@@ -186,15 +191,6 @@ def _interval_cell(block: Ranking, one: JoinedRow) -> Cell:
     return Cell(f"{low} to {high}", value=100 * interval.low, state="value")
 
 
-def _rank_cell(block: Ranking, one: JoinedRow) -> Cell:
-    found = block.rank_interval(one.row)
-    if found is None:
-        return EMPTY
-    first, last = found
-    text = str(first) if first == last else f"{first} to {last}"
-    return Cell(text, value=first, state="value")
-
-
 def _incomplete_table(apart: Sequence[JoinedRow], title: str) -> Table:
     """Return the rows that are not ranked, with the reason."""
     columns = (
@@ -205,7 +201,10 @@ def _incomplete_table(apart: Sequence[JoinedRow], title: str) -> Table:
     )
     lines = []
     for one in apart:
-        score = number(one.score) if one.score is not None else EMPTY
+        if one.score is not None:
+            score = number(one.score)
+        else:
+            score = EMPTY
         lines.append(TableRow((Cell(one.row.label), Cell(one.lacks), score, *_sender_cells(one))))
     caption = "These rows are not compared with any other."
     return Table("incomplete", "Incomplete rows", caption, columns, tuple(lines))

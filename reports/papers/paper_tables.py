@@ -389,7 +389,10 @@ def _run_line(
 ) -> TableRow:
     count = len(ours.finished)
     whole = len(ours.records)
-    text = str(count) if count == whole else f"{count} of {whole}"
+    if count == whole:
+        text = str(count)
+    else:
+        text = f"{count} of {whole}"
     label = row.label
     if row.weights:
         label += f" ({base_name(ours.base_model)})"

@@ -132,4 +132,6 @@ def is_within_bounds(outcome: Floats) -> bool:
 
 
 def _widening(units: int) -> float:
-    return float(np.sqrt(units / (units - 1))) if units > 1 else 1.0
+    if units > 1:
+        return float(np.sqrt(units / (units - 1)))
+    return 1.0

@@ -108,7 +108,10 @@ def look(
         gain: the candidate's mean less the baseline's.
         variances: of the gain, by the candidate's seeds and by all else.
     """
-    before = proposal.looks[-1][0] if proposal.looks else 0
+    if proposal.looks:
+        before = proposal.looks[-1][0]
+    else:
+        before = 0
     most = proposal.most
     share = (min(seeds, most) - before) / most
     proposal.looks.append((seeds, share, p))

@@ -83,7 +83,10 @@ def _critical(
     """Of rows with equal spreads, by degrees of freedom. Of many rows that of the first pair that
     is found.
     """
-    count = 1 if planned else rows * (rows - 1) // 2
+    if planned:
+        count = 1
+    else:
+        count = rows * (rows - 1) // 2
     if count == 1 or rows >= EXPLORED:
         return critical_values(None, freedom, level, count)
     covariance = np.eye(rows) * examples**2 / 2

@@ -75,7 +75,10 @@ class Rows:
     def of(self, places: Sequence[int]) -> Rows:
         """Some of the rows."""
         some = list(places)
-        own_seeds = None if self.own_seeds is None else self.own_seeds[some]
+        if self.own_seeds is None:
+            own_seeds = None
+        else:
+            own_seeds = self.own_seeds[some]
         return Rows(
             self.means[some],
             self.seeds[some],
@@ -471,7 +474,9 @@ def mean_of_shares(by_seed: Floats, examples: float, counts: Sequence[int]) -> I
 def _variance_by_seeds(by_seed: Floats) -> float:
     """Return what seeds add to the variance of their mean; 0 with fewer than three."""
     n = len(by_seed)
-    return float(np.var(by_seed, ddof=1)) / n if n >= FEWEST_SEEDS else 0.0
+    if n >= FEWEST_SEEDS:
+        return float(np.var(by_seed, ddof=1)) / n
+    return 0.0
 
 
 def _critical_of_mean(by_seed: Floats, examples: float, examples_freedom: float) -> float:
@@ -480,5 +485,8 @@ def _critical_of_mean(by_seed: Floats, examples: float, examples_freedom: float)
     unknown = examples / examples_freedom
     if seeds > 0:
         unknown += seeds / (len(by_seed) - 1)
-    freedom = min((seeds + examples) / unknown, _CERTAIN) if unknown > 0 else _CERTAIN
+    if unknown > 0:
+        freedom = min((seeds + examples) / unknown, _CERTAIN)
+    else:
+        freedom = _CERTAIN
     return -float(stdtrit(freedom, ALPHA / 2))

@@ -173,7 +173,10 @@ def _largest_groups(
         assert isinstance(seed, PartSeed)
         key = (seed.held, seed.vary)
         if key not in groups:
-            groups[key] = [plain[seed.held]] if seed.held in plain else []
+            if seed.held in plain:
+                groups[key] = [plain[seed.held]]
+            else:
+                groups[key] = []
         groups[key].append(record)
     largest: dict[tuple[Stream, ...], list[Run]] = {}
     for (_, streams), records in groups.items():

@@ -139,7 +139,9 @@ def _judge_among_all(
     for a, b in pairs:
         names = tuple(dict.fromkeys((a.block, b.block)))
         if names not in known:
-            rows = [row for name in names for row in blocks[name]]
+            rows: list[ResultRow] = []
+            for name in names:
+                rows.extend(blocks[name])
             known[names] = Ranking(rows, significance, target)
         block = known[names]
         if a in block.rows and b in block.rows:

@@ -60,7 +60,10 @@ def _initial_dev(trial: FrozenTrial, workdir: Path) -> float | None:
     scores = []
     for run in result_of(trial).runs:
         record = RunFolder(workdir, run).read_if_sound()
-        score = record.training.get("initial_dev") if record is not None else None
+        if record is not None:
+            score = record.training.get("initial_dev")
+        else:
+            score = None
         if score is None:
             return None
         scores.append(float(score))

@@ -160,7 +160,10 @@ def _difference_cells(a: ResultRow, b: ResultRow, d: Difference | None) -> list[
     )
     p = EMPTY
     if d.judged:
-        text = "< 0.001" if e.p < 0.001 else f"{e.p:.3f}"
+        if e.p < 0.001:
+            text = "< 0.001"
+        else:
+            text = f"{e.p:.3f}"
         p = Cell(text, value=e.p, state="value", records=runs)
     return [difference, p, Cell(d.verdict, records=runs)]
 
@@ -198,7 +201,7 @@ def pairs_table(block: Ranking, name: str, most: int = MOST_COLUMNS) -> Table:
             Cell(str(i + 1), value=i + 1),
             name_cell(row),
             Cell(number_text(block.mean(row), 2), records=ids),
-            _rank_cell(block, row),
+            rank_cell(block, row),
             *pairs,
         )
         body.append(TableRow(cells))
@@ -254,13 +257,16 @@ def _pair_cell(block: Ranking, i: int, j: int, records: tuple[str, ...]) -> Cell
     return Cell(text, value=value, state="value", records=records)
 
 
-def _rank_cell(block: Ranking, row: ResultRow) -> Cell:
-    """The interval of a row's rank: 2 to 4."""
+def rank_cell(block: Ranking, row: ResultRow) -> Cell:
+    """Return the interval of a row's rank: 2 to 4."""
     found = block.rank_interval(row)
     if found is None:
         return EMPTY
     first, last = found
-    text = str(first) if first == last else f"{first} to {last}"
+    if first == last:
+        text = str(first)
+    else:
+        text = f"{first} to {last}"
     return Cell(text, value=first, state="value")
 
 

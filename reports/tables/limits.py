@@ -40,7 +40,10 @@ def limits(comparison: RecordedResults, significance: Significance) -> Text:
 
 def _limits_of_seeds(comparison: RecordedResults) -> list[str]:
     """Say that some rows have few seeds; nothing where all have enough."""
-    seeds = [len(row.finished) for row in comparison.rows if row.finished and row.is_random]
+    seeds = []
+    for row in comparison.rows:
+        if row.finished and row.is_random:
+            seeds.append(len(row.finished))
     if not seeds or min(seeds) >= _ENOUGH:
         return []
     if min(seeds) == 1:

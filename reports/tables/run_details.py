@@ -58,7 +58,10 @@ def _describe_search(row: TunedRow, links: dict[str, str]) -> TableRow:
         return TableRow((head, EMPTY, EMPTY, EMPTY, Cell(row.reason), EMPTY))
     values = []
     for key, value in row.values.items():
-        text = f"{value:.3g}" if isinstance(value, float) else f"{value}"
+        if isinstance(value, float):
+            text = f"{value:.3g}"
+        else:
+            text = f"{value}"
         values.append(f"{key} {text}")
     return TableRow(
         (

@@ -53,7 +53,10 @@ def head_cells(row: RecordedRow) -> tuple[Cell, Cell, Cell]:
         about.append(f"made elsewhere ({row.source}) under the same conditions")
     never, known_runs = never_beat_the_start(row)
     if never:
-        some = "" if never == known_runs else f" in {never} of {known_runs} runs"
+        if never == known_runs:
+            some = ""
+        else:
+            some = f" in {never} of {known_runs} runs"
         about.append(f"no gain on dev{some}: no dev score is above that of the untrained model")
     if said := describe_prompts(row):
         about.append(said)
@@ -78,7 +81,10 @@ def _seeds_cell(row: RecordedRow) -> Cell:
         notes = [f"not run: {row.unavailable}"]
     done = len(row.finished)
     total = len(row.records)
-    text = str(done) if done == total else f"{done} of {total}"
+    if done == total:
+        text = str(done)
+    else:
+        text = f"{done} of {total}"
     return Cell(text, value=done, notes=tuple(notes))
 
 

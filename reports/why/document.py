@@ -355,7 +355,10 @@ def _draw_share(
     value = 100 * share.share.value
     low = level + 100 * share.share.low
     high = level + 100 * share.share.high
-    colour = COLOURS[0] if value >= 0 else COLOURS[1]
+    if value >= 0:
+        colour = COLOURS[0]
+    else:
+        colour = COLOURS[1]
     pale = bool(judge_share(found, share.share))
     axes.plot(
         [level, level],
@@ -393,4 +396,6 @@ def _write_above(axes: Any, place: int, name: str, text: str) -> None:
 
 
 def _shorten(name: str) -> str:
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+    if len(name) <= _LONGEST:
+        return name
+    return f"{name[: _LONGEST - 1]}…"

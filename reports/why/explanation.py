@@ -134,7 +134,10 @@ class DesignRows:
     @cached_property
     def seeds(self) -> list[int]:
         """The seeds that all rows have; rows without randomness count for every seed."""
-        several = [set(runs.seeds) for runs in self.runs.values() if len(runs.seeds) > 1]
+        several = []
+        for runs in self.runs.values():
+            if len(runs.seeds) > 1:
+                several.append(set(runs.seeds))
         if not several:
             return next(iter(self.runs.values())).seeds[:1]
         return sorted(set.intersection(*several))

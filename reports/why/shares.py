@@ -112,7 +112,10 @@ class Design:
         every = frozenset(range(self.count))
         found = {}
         for factor in range(self.count):
-            before = frozenset[int]() if first else every - {factor}
+            if first:
+                before = frozenset[int]()
+            else:
+                before = every - {factor}
             after = before | {factor}
             if before in self.places and after in self.places:
                 weights = np.zeros(len(self.subsets))
