@@ -36,7 +36,8 @@ def neighbour_layers(k: int, layers: int, window: int, left: str) -> list[int]:
         before = range(max(0, k - window), k)
     else:
         before = range(0)
-    after = range(k + 1, min(k + window + 1, layers))
+    end = min(k + window + 1, layers)
+    after = range(k + 1, end)
     return [*before, *after]
 
 
@@ -68,8 +69,10 @@ def triangular_factor(gram: Tensor) -> Tensor:
 def scale_to_shares(values: Tensor) -> Tensor:
     """Scale rows (n, K) to sum 1; a row of sum 0 becomes uniform."""
     total = values.sum(1, keepdim=True)
-    divisor = torch.where(total != 0, total, 1.0)
-    return torch.where(total != 0, values / divisor, 1.0 / values.shape[1])
+    is_scaled = total != 0
+    divisor = torch.where(is_scaled, total, 1.0)
+    uniform = 1.0 / values.shape[1]
+    return torch.where(is_scaled, values / divisor, uniform)
 
 
 def layer_weights(gram: Tensor, *, window: int, left: str) -> Tensor:
@@ -85,19 +88,23 @@ def layer_weights(gram: Tensor, *, window: int, left: str) -> Tensor:
     novelty: list[Tensor] = []
     for k in range(layers):
         columns = [*neighbour_layers(k, layers, window, left), k]
-        r = triangular_factor(gram[:, columns][:, :, columns])
+        of_columns = gram[:, columns][:, :, columns]
+        r = triangular_factor(of_columns)
         others = r[:, :-1, :-1]
         current = r[:, :, -1]
         lengths = others.norm(dim=1, keepdim=True)
         unit = others / lengths.clamp_min(_NOTHING)
         inside = current[:, :-1]
         along = (unit.mean(2) * inside).sum(1)
-        g = along / inside.norm(dim=1).clamp_min(_NOTHING)
+        length_inside = inside.norm(dim=1)
+        g = along / length_inside.clamp_min(_NOTHING)
         # At a right angle to all neighbours a layer gets all the weight.
         g = torch.where(g.abs() > _NOTHING, g, _NOTHING)
-        alignment.append(1 / (2 * len(columns) * g))
+        twice = 2 * len(columns)
+        alignment.append(1 / (twice * g))
         apart = current[:, -1].abs()
-        novelty.append(apart / current.norm(dim=1).clamp_min(_NOTHING))
+        length = current.norm(dim=1)
+        novelty.append(apart / length.clamp_min(_NOTHING))
     by_alignment = scale_to_shares(torch.stack(alignment, 1))
     by_novelty = scale_to_shares(torch.stack(novelty, 1))
     return scale_to_shares(by_alignment + by_novelty)
@@ -121,8 +128,10 @@ def wk_vectors(
     lengths = mask.sum(1)
     places = torch.arange(mask.shape[1], device=mask.device)
     last = (lengths - 1).clamp_min(1)
-    kept = mask.bool() & (places < last.unsqueeze(1))
-    tokens = torch.stack([state[kept] for state in states], 1).double()  # (T, K, d)
+    is_before_last = places < last.unsqueeze(1)
+    kept = mask.bool() & is_before_last
+    of_states = [state[kept] for state in states]
+    tokens = torch.stack(of_states, 1).double()  # (T, K, d)
     sentence = kept.nonzero()[:, 0]
     gram = tokens @ tokens.transpose(1, 2)
     of_layers = layer_weights(gram, window=window, left=left)
@@ -143,7 +152,8 @@ def wk_vectors(
 
     out = tokens.new_zeros(len(mask), tokens.shape[2])
     of_tokens = shares[kept].unsqueeze(1)
-    return out.index_add(0, sentence, vectors * of_tokens).float()
+    sums = out.index_add(0, sentence, vectors * of_tokens)
+    return sums.float()
 
 
 class WKPoolingConfig(MethodConfig):

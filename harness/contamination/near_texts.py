@@ -39,9 +39,22 @@ _CHUNK = 250_000  # words of the stream that are compared at once
 # In scripts without spaces between words every character is a word.
 _ALONE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_ALONE}]|[^\W_{_ALONE}]+")
-_PLAIN = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
-
 Ints = NDArray[np.int64]
+
+
+def _lower_ascii() -> dict[int, str]:
+    """Return what each character of ASCII is replaced by: its small letter, or a space."""
+    table = {}
+    for code in range(128):
+        character = chr(code)
+        if character.isalnum():
+            table[code] = character.lower()
+        else:
+            table[code] = " "
+    return table
+
+
+_PLAIN = _lower_ascii()
 
 
 def normal_form(text: str) -> str:
@@ -72,9 +85,16 @@ def find_texts(texts: Sequence[str], stream: Iterable[str]) -> Found:
     """Find `texts` in `stream`. A text without words is never found."""
     forms, members = _number_forms(texts)
     known = [form.split() for form in forms]
-    short = _Index(list(map(_short, known)), RESEMBLANCE)
-    long_enough = [words if len(words) >= LONG_WORDS else [] for words in known]
-    long = _Index(list(map(_long, long_enough)), CONTAINMENT)
+    short_grams = []
+    long_grams = []
+    for words in known:
+        short_grams.append(_short(words))
+        if len(words) >= LONG_WORDS:
+            long_grams.append(_long(words))
+        else:
+            long_grams.append([])
+    short = _Index(short_grams, RESEMBLANCE)
+    long = _Index(long_grams, CONTAINMENT)
     sizes = _sizes(known)
     equal: set[int] = set()
     example: dict[int, str] = {}
@@ -84,13 +104,15 @@ def find_texts(texts: Sequence[str], stream: Iterable[str]) -> Found:
             if line in forms:
                 equal.add(forms[line])
 
-        rows, places, shared = short.find(list(map(_short, chunk)))
+        grams = [_short(words) for words in chunk]
+        rows, places, shared = short.find(grams)
         of_both = sizes[places] + _sizes(chunk)[rows]
         union = of_both - shared
         resembles = shared >= RESEMBLANCE * union
         similar = zip(rows[resembles], places[resembles], strict=True)
 
-        rows, places, shared = long.find(list(map(_long, chunk)))
+        grams = [_long(words) for words in chunk]
+        rows, places, shared = long.find(grams)
         contained = shared >= CONTAINMENT * long.sizes[places]
         holding = zip(rows[contained], places[contained], strict=True)
 
@@ -116,10 +138,10 @@ def _number_forms(texts: Sequence[str]) -> tuple[dict[str, int], NDArray[np.int6
     numbers = []
     for text in texts:
         form = normal_form(text)
+        number = -1
         if form:
-            numbers.append(forms.setdefault(form, len(forms)))
-        else:
-            numbers.append(-1)
+            number = forms.setdefault(form, len(forms))
+        numbers.append(number)
     return forms, np.array(numbers, np.int64)
 
 
@@ -128,8 +150,9 @@ def _chunks(stream: Iterable[str]) -> Iterator[list[list[str]]]:
     chunk: list[list[str]] = []
     size = 0
     for text in stream:
-        chunk.append(normal_form(text).split())
-        size += len(chunk[-1])
+        words = normal_form(text).split()
+        chunk.append(words)
+        size += len(words)
         if size > _CHUNK:
             yield chunk
             chunk = []
@@ -176,7 +199,8 @@ class _Index:
         numbers = np.arange(len(texts))
         owner = np.repeat(numbers, self.sizes)
         rarest_first = np.lexsort((frequency[column], owner))
-        rank = np.arange(len(owner)) - self._grams.indptr[owner]
+        first = self._grams.indptr[owner]
+        rank = np.arange(len(owner)) - first
         least = np.ceil(share * self.sizes)
         enough = self.sizes - least + 1
         kept = rarest_first[rank < enough[owner]]
@@ -191,13 +215,17 @@ class _Index:
 
         columns = self._columns
         rows = []
+        sizes = [0]
         for text in texts:
-            rows.append({columns[gram] for gram in text if gram in columns})
-        ends = np.cumsum([0, *map(len, rows)])
-        indices = np.fromiter(chain.from_iterable(rows), np.int64, ends[-1])
-        return csr_array(
-            (np.ones(len(indices), np.int32), indices, ends), shape=(len(texts), len(columns))
-        )
+            row = {columns[gram] for gram in text if gram in columns}
+            rows.append(row)
+            sizes.append(len(row))
+        ends = np.cumsum(sizes)
+        every = chain.from_iterable(rows)
+        indices = np.fromiter(every, np.int64, ends[-1])
+        ones = np.ones(len(indices), np.int32)
+        shape = (len(texts), len(columns))
+        return csr_array((ones, indices, ends), shape=shape)
 
     def find(self, texts: Sequence[Sequence[int]]) -> tuple[Ints, Ints, Ints]:
         """(text, indexed text, number of shared n-grams) of all pairs that may match, in the order
@@ -205,8 +233,6 @@ class _Index:
         """
         grams = self._matrix(texts)
         row, text = (grams @ self._owners).nonzero()
-        return (
-            row,
-            text,
-            np.asarray(grams[row].multiply(self._grams[text]).sum(axis=1)).astype(np.int64),
-        )
+        in_both = grams[row].multiply(self._grams[text])
+        shared = np.asarray(in_both.sum(axis=1))
+        return row, text, shared.astype(np.int64)

@@ -33,8 +33,10 @@ class Actnorm(nn.Module):
     @torch.no_grad()
     def _initialise(self, x: Tensor) -> None:
         self.shift.copy_(-x.mean(0))
-        spread = (x + self.shift).square().mean(0).sqrt()
-        self.log_scale.copy_(-(spread + 1e-6).log() / LOG_SCALE_FACTOR)
+        moved = x + self.shift
+        spread = moved.square().mean(0).sqrt()
+        logs = (spread + 1e-6).log()
+        self.log_scale.copy_(-logs / LOG_SCALE_FACTOR)
         self.ready: Tensor = torch.ones_like(self.ready)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -42,7 +44,8 @@ class Actnorm(nn.Module):
         if self.training and not self.ready:
             self._initialise(x)
         logs = LOG_SCALE_FACTOR * self.log_scale
-        return (x + self.shift) * logs.exp(), logs.sum()
+        moved = x + self.shift
+        return moved * logs.exp(), logs.sum()
 
 
 class Reversal(nn.Module):
@@ -60,7 +63,8 @@ class Mixing(nn.Module):
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        rotation = torch.linalg.qr(torch.rand(channels, channels, dtype=torch.float64)).Q
+        drawn = torch.rand(channels, channels, dtype=torch.float64)
+        rotation = torch.linalg.qr(drawn).Q
         p, lower, upper = torch.linalg.lu(rotation)
         s = upper.diagonal()
         self.register_buffer("p", p.float())
@@ -70,12 +74,14 @@ class Mixing(nn.Module):
         self.log_s = nn.Parameter(s.abs().log().float())
 
     def _weight(self) -> Tensor:
-        lower = self.lower.tril(-1) + torch.eye(
+        ones = torch.eye(
             len(self.lower),
             dtype=self.lower.dtype,
             device=self.lower.device,
         )
-        upper = self.upper.triu(1) + (self.get_buffer("sign") * self.log_s.exp()).diag()
+        lower = self.lower.tril(-1) + ones
+        s = self.get_buffer("sign") * self.log_s.exp()
+        upper = self.upper.triu(1) + s.diag()
         return self.get_buffer("p") @ lower @ upper
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -103,8 +109,11 @@ class CouplingNetwork(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(n, inputs) to (n, outputs)."""
         for dense, norm in zip(self.dense, self.norm, strict=True):
-            x = norm(dense(x))[0].relu()
-        return (x @ self.weight.T + self.bias) * (LOG_SCALE_FACTOR * self.log_scale).exp()
+            normal, _ = norm(dense(x))
+            x = normal.relu()
+        logs = LOG_SCALE_FACTOR * self.log_scale
+        outputs = x @ self.weight.T + self.bias
+        return outputs * logs.exp()
 
 
 class Coupling(nn.Module):
@@ -115,11 +124,12 @@ class Coupling(nn.Module):
     def __init__(self, channels: int, width: int, kind: Literal["additive", "affine"]) -> None:
         super().__init__()
         self.affine = kind == "affine"
-        self.network = CouplingNetwork(
-            channels // 2,
-            width,
-            channels if self.affine else channels // 2,
-        )
+        half = channels // 2
+        if self.affine:
+            outputs = channels
+        else:
+            outputs = half
+        self.network = CouplingNetwork(half, width, outputs)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """(n, channels) to the same, and log |det| (n,)."""
@@ -129,7 +139,9 @@ class Coupling(nn.Module):
         if self.affine:
             shift, scale = shift.chunk(2, -1)
             logs = nn.functional.logsigmoid(scale + 2.0)
-        return torch.cat((first, (second + shift) * logs.exp()), -1), logs.sum(-1)
+        changed = (second + shift) * logs.exp()
+        both = torch.cat((first, changed), -1)
+        return both, logs.sum(-1)
 
 
 class Glow(nn.Module):
@@ -166,8 +178,12 @@ class Glow(nn.Module):
             channels = dimension >> level
             parts: list[nn.Module] = []
             for _ in range(steps):
-                mix = Mixing(channels) if mixing == "learned" else Reversal()
-                parts += [Actnorm(channels), mix, Coupling(channels, width, coupling)]
+                parts.append(Actnorm(channels))
+                if mixing == "learned":
+                    parts.append(Mixing(channels))
+                else:
+                    parts.append(Reversal())
+                parts.append(Coupling(channels, width, coupling))
             self.levels.append(nn.ModuleList(parts))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -187,6 +203,8 @@ class Glow(nn.Module):
     def bits_per_dimension(self, x: Tensor) -> Tensor:
         """-log2 p(x) / D of every row (n,): -(log N(z; 0, I) + log |det dz/dx|) / (D ln 2)."""
         z, log_det = self(x)
-        log_normal = -0.5 * (z.square().sum(-1) + self.dimension * math.log(2 * math.pi))
-        bits: Tensor = -(log_normal + log_det) / (self.dimension * math.log(2))
+        constant = self.dimension * math.log(2 * math.pi)
+        log_normal = -0.5 * (z.square().sum(-1) + constant)
+        log_p = log_normal + log_det
+        bits: Tensor = -log_p / (self.dimension * math.log(2))
         return bits

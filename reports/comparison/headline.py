@@ -36,19 +36,8 @@ def headline(comparison: Results, significance: Significance) -> list[str]:
     if any(row.rehearsal for row in comparison.rows):
         target = None
     sentences = []
-    if target is not None and (best := _best_rows(comparison, significance, target)):
-        no_gain = _no_gain(comparison, significance, target)
-        named = _describe_named(comparison, significance, target)
-        asked_before = comparison.plan is not None or replaces_model(comparison)
-        texts = [
-            no_gain,
-            _elsewhere(comparison, significance, target),
-            *([named, best] if asked_before else [best, named]),
-            "" if no_gain else _gains(comparison, significance, target),
-        ]
-        sentences = [text for text in texts if text]
-        if comparison.analyses is not None:  # every verdict takes them into account
-            sentences[0] += f"; {_describe_analyses(comparison.analyses)}"
+    if target is not None:
+        sentences = _conclude(comparison, significance, target)
     if not sentences:
         sentences = [_why_nothing(comparison, significance)]
     if comparison.primary and primary_target(comparison) is None:
@@ -58,6 +47,26 @@ def headline(comparison: Results, significance: Significance) -> list[str]:
     if lost := _describe_lost(comparison):
         sentences.append(lost)
     return [f"{sentence}." for sentence in sentences]
+
+
+def _conclude(comparison: Results, significance: Significance, target: Target) -> list[str]:
+    """Return the sentences on a target; none where no row is compared by it."""
+    best = _best_rows(comparison, significance, target)
+    if not best:
+        return []
+    no_gain = _no_gain(comparison, significance, target)
+    named = _describe_named(comparison, significance, target)
+    texts = [no_gain, _elsewhere(comparison, significance, target)]
+    if comparison.plan is not None or replaces_model(comparison):  # it was asked before
+        texts += [named, best]
+    else:
+        texts += [best, named]
+    if not no_gain:
+        texts.append(_gains(comparison, significance, target))
+    sentences = [text for text in texts if text]
+    if comparison.analyses is not None:  # every verdict takes them into account
+        sentences[0] += f"; {_describe_analyses(comparison.analyses)}"
+    return sentences
 
 
 def _list_ended(comparison: Results) -> str:
@@ -79,11 +88,14 @@ def _describe_lost(comparison: Results) -> str:
     """Say of which rows seeds ended without a score; of the first rows where there are many."""
     said = []
     for row in comparison.rows:
-        if not row.added and (lost := describe_lost_seeds([row])):
+        if row.added:
+            continue
+        lost = describe_lost_seeds([row])
+        if lost:
             said.append(lost)
     more = len(said) - _MOST
     if more > 0:
-        return "; ".join([*said[:_MOST], f"of {more} more rows too"])
+        said = [*said[:_MOST], f"of {more} more rows too"]
     return "; ".join(said)
 
 
@@ -160,11 +172,19 @@ def _differences_to_starts(
 ) -> Found:
     """Return each own row with its difference to its untrained start, the largest first."""
     judged = judge_family(starts(comparison), significance, target)
-    return _largest_first([(row, d) for (row, _), d in judged if not row.source])
+    found = []
+    for (row, _), difference in judged:
+        if not row.source:
+            found.append((row, difference))
+    return _largest_first(found)
 
 
 def _largest_first(found: Found) -> Found:
-    return sorted(found, key=lambda one: -abs(one[1].estimate.value))
+    def order(one: tuple[ResultRow, Difference]) -> float:
+        _, difference = one
+        return -abs(difference.estimate.value)
+
+    return sorted(found, key=order)
 
 
 def _best_rows(comparison: Results, significance: Significance, target: Target) -> str:
@@ -189,7 +209,8 @@ def _best_rows(comparison: Results, significance: Significance, target: Target) 
     more = len(clauses) - _MOST
     if more > 0:
         clauses = [*clauses[:_MOST], f"{more} more below"]
-    return "; ".join(clauses).replace("on ", "On ", 1)
+    sentence = "; ".join(clauses)
+    return sentence.replace("on ", "On ", 1)
 
 
 def _with_higher_starts(block: Ranking, text: str) -> str:
@@ -234,7 +255,9 @@ def _best(block: Ranking) -> str:
         text = f"{named} scores highest on {title}; of {count + 1} rows the best may also be "
         text += f"{_list(labels, 'or')} (95 % confidence)"
     else:
-        who = _list(labels, "or") if count <= 2 else "any other row"
+        who = "any other row"
+        if count <= 2:
+            who = _list(labels, "or")
         text = f"{named} scores highest on {title}, but not significantly better than {who}"
     if block.unjudged:
         unjudged = _list([row.label for row in block.unjudged])
@@ -245,15 +268,17 @@ def _best(block: Ranking) -> str:
 def _margin(difference: Difference) -> str:
     """Return a difference with its interval, in points."""
     e = difference.estimate
+    value = 100 * e.value
     low = number_text(100 * e.low, 2)
     high = number_text(100 * e.high, 2)
-    return f"{100 * e.value:.2f} points [{low}, {high}]"
+    return f"{value:.2f} points [{low}, {high}]"
 
 
 def _elsewhere(comparison: Results, significance: Significance, target: Target) -> str:
     """How own rows compare with those that were made elsewhere."""
     own: dict[ResultRow, Found] = {}
-    for (row, other), d in judge_family(own_against_others(comparison), significance, target):
+    family = own_against_others(comparison)
+    for (row, other), d in judge_family(family, significance, target):
         own.setdefault(row, []).append((other, d))
     if not own:
         return ""
@@ -262,10 +287,13 @@ def _elsewhere(comparison: Results, significance: Significance, target: Target) 
     for row, found in own.items():
         described = _describe_row(significance, target, row)
         texts.append(f"{described} is {_by_verdict(found, phrases)}")
-    if len(own) > _MOST:
-        texts = [*texts[:_MOST], f"{len(own) - _MOST} more rows below"]
+    more = len(own) - _MOST
+    if more > 0:
+        texts = [*texts[:_MOST], f"{more} more rows below"]
     others = sum(bool(row.source) for row in comparison.rows)
-    rows = "1 row" if others == 1 else f"{others} rows"
+    rows = f"{others} rows"
+    if others == 1:
+        rows = "1 row"
     title = name_target(comparison, target)
     return f"Against {rows} made elsewhere, on {title}: {'; '.join(texts)}"
 
@@ -273,7 +301,8 @@ def _elsewhere(comparison: Results, significance: Significance, target: Target) 
 def _describe_named(comparison: Results, significance: Significance, target: Target) -> str:
     """Say what the comparisons that the file names show, and whether they were planned."""
     against: dict[str, Found] = {}
-    for (row, other), d in judge_family(planned_family(comparison), significance, target):
+    family = planned_family(comparison)
+    for (row, other), d in judge_family(family, significance, target):
         against.setdefault(other.label, []).append((row, d))
     verbs = {
         "better": "is better than",
@@ -298,10 +327,12 @@ def _describe_named(comparison: Results, significance: Significance, target: Tar
     elif status == IN_USE:
         start = "Each row against the model in use"
     elif comparison.plan is not None:
-        start = f"Not as planned ({status.removeprefix('not as planned: ')})"
+        why = status.removeprefix("not as planned: ")
+        start = f"Not as planned ({why})"
     else:  # the sentence before it names the target
         return f"Named in the experiment file, without a frozen plan: {said}"
-    return f"{start}, on {name_target(comparison, target)}: {said}"
+    title = name_target(comparison, target)
+    return f"{start}, on {title}: {said}"
 
 
 def _gains(comparison: Results, significance: Significance, target: Target) -> str:
@@ -333,9 +364,11 @@ def _by_verdict(found: Found, phrases: tuple[str, str, str, str], between: str =
     """
     names: dict[str, list[str]] = {}
     for row, d in _largest_first(found):
-        names.setdefault(d.verdict, []).append(f"{row.label} ({_points(d)})")
+        name = f"{row.label} ({_points(d)})"
+        names.setdefault(d.verdict, []).append(name)
     texts = []
-    for verdict, phrase in zip(("better", "worse", SAME, NOT_JUDGED), phrases, strict=True):
+    verdicts = ("better", "worse", SAME, NOT_JUDGED)
+    for verdict, phrase in zip(verdicts, phrases, strict=True):
         if verdict in names:
             texts.append(f"{phrase} {_list(names[verdict])}")
     return between.join(texts)
@@ -345,7 +378,8 @@ def _describe_row(significance: Significance, target: Target, row: ResultRow) ->
     """A row with its mean and its number of seeds."""
     runs = significance.by_seed(row, target)
     assert runs is not None
-    text = f"{100 * runs.scores.mean():.2f}"
+    mean = 100 * runs.scores.mean()
+    text = f"{mean:.2f}"
     count = len(runs.ids)
     if row.is_random and count == 1:
         text += ", 1 seed"
@@ -357,6 +391,7 @@ def _describe_row(significance: Significance, target: Target, row: ResultRow) ->
 def _list(names: Sequence[str], word: str = "and") -> str:
     if len(names) > 7:  # a sentence of thirty names is not read; the tables have them all
         names = [*names[:5], f"{len(names) - 5} more"]
-    if len(names) == 1:
-        return names[0]
-    return f"{', '.join(names[:-1])} {word} {names[-1]}"
+    *first, last = names
+    if not first:
+        return last
+    return f"{', '.join(first)} {word} {last}"

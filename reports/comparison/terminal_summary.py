@@ -50,7 +50,11 @@ def summary_table(
     columns = [names, seeds]
     if len(comparison.blocks) > 1:
         columns = [names, blocks, seeds]
-    last = [column for column in (_gains(comparison), _status(comparison)) if any(column[1:])]
+    last = []
+    for column in (_gains(comparison), _status(comparison)):
+        _, *texts = column
+        if any(texts):
+            last.append(column)
     taken = sum(map(_width, [*columns[1:], *last]))
     name_width = min(_width(names), _SHORTEST_NAME + 3)
     room = WIDTH - 1 - taken - name_width
@@ -63,9 +67,10 @@ def summary_table(
         else:
             without.append(title)
     without += _descriptive_suites(comparison)
-    columns[0] = [_shorten(name, name_width - 3 + max(room, 0)) for name in names]
-    lines = [list(line) for line in zip(*columns, *last, strict=True)]
-    return lines[0], lines[1:], _notes(comparison, columns, without)
+    most = name_width - 3 + max(room, 0)
+    columns[0] = [_shorten(name, most) for name in names]
+    head, *lines = map(list, zip(*columns, *last, strict=True))
+    return head, lines, _notes(comparison, columns, without)
 
 
 def _descriptive_suites(comparison: RecordedResults) -> list[str]:
@@ -76,7 +81,8 @@ def _descriptive_suites(comparison: RecordedResults) -> list[str]:
     for record in comparison.records:
         for score in record.scores:
             met.add(score.suite)
-    return [suite for suite in NOT_SCORED if suite in met and suite != "geometry"]
+    met.discard("geometry")
+    return [suite for suite in NOT_SCORED if suite in met]
 
 
 def _shorten(name: str, most: int) -> str:
@@ -85,7 +91,8 @@ def _shorten(name: str, most: int) -> str:
         return name
     most = most * len(name) // width_of(name)  # as characters
     end = most // 3
-    return f"{name[: most - end - 1]}…{name[-end:]}"
+    start = most - end - 1
+    return f"{name[:start]}…{name[-end:]}"
 
 
 def _width(column: list[str]) -> int:
@@ -107,8 +114,9 @@ def _scores(comparison: RecordedResults) -> list[tuple[str, list[list[str]]]]:
         columns = _columns_of(table, comparison.rows, alone=len(tables) == 1)
         if len(tables) > 1 and not _averages_of(table):
             found.append((_title_of(table), columns))
-        else:
-            found += [(column[0], [column]) for column in columns]
+            continue
+        for column in columns:
+            found.append((column[0], [column]))
     return found
 
 
@@ -122,8 +130,12 @@ def _title_of(table: Table) -> str:
 
 def _averages_of(table: Table) -> list[int]:
     """Return the places of the columns that are averages."""
-    places = range(len(HEAD), len(table.columns))
-    return [place for place in places if table.columns[place].key.startswith("average")]
+    places = []
+    for place in range(len(HEAD), len(table.columns)):
+        column = table.columns[place]
+        if column.key.startswith("average"):
+            places.append(place)
+    return places
 
 
 def _columns_of(table: Table, rows: Sequence[RecordedRow], *, alone: bool) -> list[list[str]]:
@@ -133,8 +145,9 @@ def _columns_of(table: Table, rows: Sequence[RecordedRow], *, alone: bool) -> li
     places = _averages_of(table)
     if alone or not places:
         every = range(len(HEAD), len(table.columns))
-        places = [*places, *(place for place in every if place not in places)]
-    own_names = alone or table.key == "scores-embedded" or table.key.startswith("suite-own-")
+        places = list(dict.fromkeys([*places, *every]))
+    has_own_names = table.key == "scores-embedded" or table.key.startswith("suite-own-")
+    own_names = alone or has_own_names
     by_row = {line.cells[0].link: line.cells for line in table.rows}
     columns = []
     for place in places:
@@ -165,10 +178,11 @@ def _gains(comparison: RecordedResults) -> list[str]:
                 value = target.value(r)
                 if value is not None:
                     known.append(value)
+        text = ""
         if len(known) == 2:
-            gains.append(number_text(known[0] - known[1], 2, signed=True))
-        else:
-            gains.append("")
+            after, before = known
+            text = number_text(after - before, 2, signed=True)
+        gains.append(text)
     return gains
 
 
@@ -176,7 +190,9 @@ def _status(comparison: RecordedResults) -> list[str]:
     """What is to be known of how the runs ended."""
     texts = []
     for row in comparison.rows:
-        words = ["added"] if row.added else []
+        words = []
+        if row.added:
+            words.append("added")
         words += dict.fromkeys(record.status for record in row.unfinished)
         never, known = never_beat_the_start(row)
         if never:
@@ -187,11 +203,19 @@ def _status(comparison: RecordedResults) -> list[str]:
 
 def _notes(comparison: RecordedResults, columns: list[list[str]], without: list[str]) -> list[str]:
     """At most six lines: what the marks mean, and what is not shown."""
+    notes = []
     marks = _describe_marks(columns)
-    notes = [marks] if marks else []
-    if any(never_beat_the_start(row)[0] for row in comparison.rows):
+    if marks:
+        notes.append(marks)
+    prompted = []
+    gained_nothing = 0
+    for row in comparison.rows:
+        never, _ = never_beat_the_start(row)
+        gained_nothing += never
+        if describe_prompts(row):
+            prompted.append(row.label)
+    if gained_nothing:
         notes.append(f"{_NO_GAIN}: runs in which no dev score is above that of the untrained model")
-    prompted = [row.label for row in comparison.rows if describe_prompts(row)]
     if prompted:
         notes.append(f"scored with prompts, see the report: {', '.join(prompted)}")
     notes += _describe_rounding(comparison)
@@ -201,7 +225,10 @@ def _notes(comparison: RecordedResults, columns: list[list[str]], without: list[
 
 
 def _describe_marks(columns: list[list[str]]) -> str:
-    text = " ".join(cell for column in columns for cell in column[1:])
+    cells = []
+    for column in columns:
+        cells += column[1:]
+    text = " ".join(cells)
     marks = []
     if "*" in text:
         marks.append("* highest mean, which may be chance")
@@ -215,9 +242,14 @@ def _describe_marks(columns: list[list[str]]) -> str:
 
 def _describe_rounding(comparison: RecordedResults) -> list[str]:
     """Say in what runs differ that makes their numbers differ in rounding."""
-    finished = [record for row in comparison.rows for record in row.finished]
-    devices = {str(record.environment.get("device_name")) for record in finished}
-    precisions = {str(record.training.get("precision") or "") for record in finished}
+    devices = set()
+    precisions = set()
+    for row in comparison.rows:
+        for record in row.finished:
+            device = record.environment.get("device_name")
+            precision = record.training.get("precision")
+            devices.add(str(device))
+            precisions.add(str(precision or ""))
     notes = []
     for name, values in (("device", devices), ("precision", precisions)):
         known = sorted(values - {"", "None"})

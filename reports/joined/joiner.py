@@ -118,10 +118,8 @@ class Joiner:
                 self.protocols.setdefault(key, set()).add(score.comparable)
         for row in base.rows:
             if row.rehearsal:
-                raise InputError(
-                    f'row "{row.label}" is of a rehearsal, whose scores are no results',
-                    file=base.name,
-                )
+                message = f'row "{row.label}" is of a rehearsal, whose scores are no results'
+                raise InputError(message, file=base.name)
             if not row.added and row.finished:
                 sender = Sender(date=_last_day(row.finished))
                 self._add_recorded(row, self._label(row), sender, AS_THE_OTHERS)
@@ -174,15 +172,16 @@ class Joiner:
         if row.added or row.source or not row.finished:
             return
         if row.rehearsal:
-            raise InputError(
-                f'row "{label}" is of a rehearsal, whose scores are no results', file=source
-            )
+            message = f'row "{label}" is of a rehearsal, whose scores are no results'
+            raise InputError(message, file=source)
         if self._are_here(row.finished, source):
             note = f"{label} of {source.name} is left out: its runs are here already."
             self.joined.notes.append(note)
             return
-        sender = replace(sender, date=sender.date or _last_day(row.finished))
-        self._add_recorded(row, label, sender, self._compare_conditions(row.finished), source)
+        if not sender.date:
+            sender = replace(sender, date=_last_day(row.finished))
+        conditions = self._compare_conditions(row.finished)
+        self._add_recorded(row, label, sender, conditions, source)
 
     def _are_here(self, runs: Sequence[Record], source: Path) -> bool:
         """True if all these runs are here already.
@@ -217,13 +216,18 @@ class Joiner:
         shown = self._name(label, sender, source)
         joined = replace(row, label=shown, base_model="", group=_ONE_RANKING, start="")
         lacks = self._find_lacks(row.finished)
-        score = self.target.value(row) if lacks else None
-        self.joined.rows.append(JoinedRow(joined, sender, conditions, lacks, score))
+        score = None
+        if lacks:
+            score = self.target.value(row)
+        one = JoinedRow(joined, sender, conditions, lacks, score)
+        self.joined.rows.append(one)
 
     def _name(self, label: str, sender: Sender, source: Path | None) -> str:
         """Return a label that no other row has."""
         taken = {one.row.label for one in self.joined.rows}
-        origin = sender.name or (source.name if source is not None else "")
+        origin = sender.name
+        if not origin and source is not None:
+            origin = source.name
         name = label
         number = 1
         while name in taken:
@@ -239,14 +243,13 @@ class Joiner:
         for measure in self.target.measures:
             first = self.first[measure]
             for run in runs:
-                own = [
-                    one for one in self.joined.examples.get(run.id, ()) if one.score == first.score
-                ]
-                protocols = {
-                    score.comparable
-                    for score in run.scores
-                    if (score.task, score.source, score.split, score.metric) == measure.score
-                }
+                every = self.joined.examples.get(run.id, ())
+                own = [one for one in every if one.score == first.score]
+                protocols = set()
+                for score in run.scores:
+                    key = (score.task, score.source, score.split, score.metric)
+                    if key == measure.score:
+                        protocols.add(score.comparable)
                 if not protocols and not own:
                     return f"no score of {measure.task}"
                 if not protocols <= self.protocols.get(measure.score, protocols):
@@ -259,10 +262,16 @@ class Joiner:
 
     def _compare_conditions(self, runs: Sequence[Record]) -> str:
         """Return what sets runs apart from the comparison's: base model, text, steps, dev set."""
-        models = {spec.model for spec in self.specs}
-        texts = {spec.corpus["sha256"] for spec in self.specs if spec.corpus}
+        models = set()
+        texts = set()
+        dev = set()
+        for spec in self.specs:
+            models.add(spec.model)
+            if spec.corpus:
+                texts.add(spec.corpus["sha256"])
+            if spec.dev:
+                dev.add(spec.dev["sha256"])
         steps = {record.training.get("planned_steps") for record in self.base.records}
-        dev = {spec.dev["sha256"] for spec in self.specs if spec.dev}
         found: dict[str, None] = {}
         for run in runs:
             spec = run.spec
@@ -295,13 +304,14 @@ class Joiner:
             runs.append(run)
             self.joined.examples[run.id] = []
             for measure in self.target.measures:
+                first = self.first[measure]
                 own = lines[lines["task"] == measure.task]
-                lack = _describe_lacking(own, measure, self.first[measure])
+                lack = _describe_lacking(own, measure, first)
                 if lack:
                     lacks[lack] = None
                     continue
-                self.joined.examples[run.id].append(_align(own, self.first[measure]))
-        if len(seeds) < FEWEST_SEEDS and len(seeds) > 1:
+                self.joined.examples[run.id].append(_align(own, first))
+        if 1 < len(seeds) < FEWEST_SEEDS:
             lacks[f"{len(seeds)} runs: their spread is not known"] = None
         row = ResultRow(
             label,
@@ -349,7 +359,8 @@ def join(base: RecordedResults, sources: Sequence[Path]) -> Joined:
 
 
 def _last_day(runs: Sequence[Record]) -> str:
-    return max(run.finished for run in runs)[:10]
+    last = max(run.finished for run in runs)
+    return last[:10]
 
 
 def _check_files(results: RecordedResults, source: Path) -> None:
@@ -357,8 +368,10 @@ def _check_files(results: RecordedResults, source: Path) -> None:
     InputError: the scores of a run are not as its record says.
     """
     for record in results.records:
-        if RunFolder(results.workdir, record.id).is_damaged(record):
-            raise InputError(f"run {record.id}: its scores are not as its record says", file=source)
+        folder = RunFolder(results.workdir, record.id)
+        if folder.is_damaged(record):
+            message = f"run {record.id}: its scores are not as its record says"
+            raise InputError(message, file=source)
 
 
 def _most_common_model(results: RecordedResults) -> str:
@@ -383,8 +396,11 @@ def _describe_lacking(own: pd.DataFrame, measure: Measure, first: Examples) -> s
     if given == {""}:
         return f"no scores of the examples of {task}"
     has_gold = bool(own["target"].notna().any())
-    if has_gold == bool(np.isnan(first.target).all()):
-        what = "gold values beside scores that need none" if has_gold else "no gold values"
+    needs_none = bool(np.isnan(first.target).all())
+    if has_gold == needs_none:
+        what = "no gold values"
+        if has_gold:
+            what = "gold values beside scores that need none"
         return f"{task}: {what}, so these are scores of another kind"
     count = len(first.outcome)
     expected = {str(number) for number in range(1, count + 1)}
@@ -396,8 +412,9 @@ def _describe_lacking(own: pd.DataFrame, measure: Measure, first: Examples) -> s
 
 def _other_value(own: pd.DataFrame, column: str, expected: str) -> str:
     """Return what lines state in a column other than what is expected; "" where they do not."""
-    stated = set(own[column].str.lower()) - {"", expected}
-    return ", ".join(sorted(stated))
+    stated = set(own[column].str.lower())
+    others = stated - {"", expected}
+    return ", ".join(sorted(others))
 
 
 def _align(own: pd.DataFrame, first: Examples) -> Examples:
@@ -408,21 +425,25 @@ def _align(own: pd.DataFrame, first: Examples) -> Examples:
     """
     count = len(first.outcome)
     outcome = np.empty(count)
-    numbers = {str(number): number - 1 for number in range(1, count + 1)}
+    numbers = {}
+    for place in range(count):
+        numbers[str(place + 1)] = place
     for _, line in own.iterrows():
-        place = numbers.get(line["example"])
-        if place is None:
+        example = line["example"]
+        if example not in numbers:
             raise InputError(
                 f"{line['task']} has the examples 1 to {count:,}, as `harness examples` numbers "
-                f"them, not {line['example']!r}",
+                f"them, not {example!r}",
                 file=line["place"],
                 key='column "example"',
             )
+        place = numbers[example]
         gold = first.target[place]
         given = line["target"]
-        if not np.isnan(given) and not abs(given - gold) <= _GOLD * max(1.0, abs(gold)):
+        margin = _GOLD * max(1.0, abs(gold))
+        if not np.isnan(given) and not abs(given - gold) <= margin:
             raise InputError(
-                f"{line['task']}, example {line['example']}: the gold value is {gold:g}, not {given:g}",
+                f"{line['task']}, example {example}: the gold value is {gold:g}, not {given:g}",
                 file=line["place"],
                 key='column "target"',
             )
@@ -434,7 +455,9 @@ def _mean_of_tasks(part: pd.DataFrame, target: Target) -> float | None:
     """Return a row's mean in points by its scores of whole tasks; None where one has none."""
     means = []
     for measure in target.measures:
-        own = part[(part["task"] == measure.task) & (part["example"] == "")]
+        is_task = part["task"] == measure.task
+        is_whole = part["example"] == ""
+        own = part[is_task & is_whole]
         metric = measure.metric.removeprefix("cosine_")
         if own.empty or _other_value(own, "metric", metric):
             return None

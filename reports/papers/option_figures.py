@@ -40,15 +40,7 @@ def ablation(paper: PaperResults, figure: PaperFigure) -> Figure | None:
     of the factors next to rows with none) or "amounts" (the levels of one factor by the amount of
     text).
     """
-    every = [row for row in paper.library.find(figure.method) if row.finished]
-    rows = [row for row in every if matches(row.records[0], figure.where)]
-    for key in (
-        figure.same if every else ()
-    ):  # the most frequent value: others would mix with the factor
-        values = [_option(row, key) for row in every]
-        usual = max(sorted(set(values), key=str), key=values.count)
-        rows = [row for row in rows if _option(row, key) == usual]
-    found = _find_scored_rows(paper, figure, rows)
+    found = _find_scored_rows(paper, figure, _select_rows(paper, figure))
     if found is None:
         return None
     title, scored = found
@@ -61,6 +53,22 @@ def ablation(paper: PaperResults, figure: PaperFigure) -> Figure | None:
     if not panels:
         return None
     return _draw_strips(figure, title, scored, panels)
+
+
+def _select_rows(paper: PaperResults, figure: PaperFigure) -> list[RecordedRow]:
+    """Return the rows of the figure's method and settings; of its options that are to be the same,
+    those with the most frequent value, since others would mix with the factor.
+    """
+    every = [row for row in paper.library.find(figure.method) if row.finished]
+    rows = [row for row in every if matches(row.records[0], figure.where)]
+    if not every:
+        return []
+    for key in figure.same:
+        values = [_option(row, key) for row in every]
+        distinct = sorted(set(values), key=str)
+        usual = max(distinct, key=values.count)
+        rows = [row for row in rows if _option(row, key) == usual]
+    return rows
 
 
 def _find_scored_rows(
@@ -76,9 +84,11 @@ def _find_scored_rows(
     """
     groups: dict[tuple[str, str, bool], _Budgets] = {}
     for row in rows:
-        text = (row.finished[0].corpus or {}).get("uri")
-        budgets = groups.setdefault((row.base_model, str(text), row.rehearsal), {})
-        budgets.setdefault((_entries(row), _steps(row)), []).append(row)
+        corpus = row.finished[0].corpus or {}
+        group = row.base_model, str(corpus.get("uri")), row.rehearsal
+        budget = _entries(row), _steps(row)
+        budgets = groups.setdefault(group, {})
+        budgets.setdefault(budget, []).append(row)
 
     def rank(members: Sequence[RecordedRow]) -> tuple[bool, int, int]:
         is_run = bool(members) and not members[0].rehearsal
@@ -86,7 +96,8 @@ def _find_scored_rows(
 
     best: list[RecordedRow] = []
     for _, budgets in sorted(groups.items()):
-        best = max(best, _choose_budgets(figure, budgets), key=rank)
+        members = _choose_budgets(figure, budgets)
+        best = max(best, members, key=rank)
 
     title = ""
     most: _Scored | None = None
@@ -116,7 +127,10 @@ def _choose_budgets(figure: PaperFigure, budgets: _Budgets) -> list[RecordedRow]
 
     order = sorted(budgets, key=rank)
     if figure.kind == "amounts":
-        usual = {entries: (entries, steps) for entries, steps in order}
+        usual = {}
+        for budget in order:
+            entries, _ = budget
+            usual[entries] = budget
         chosen = sorted(usual.values())
     else:
         chosen = order[-1:]
@@ -130,7 +144,11 @@ def _count_needed(figure: PaperFigure, rows: Sequence[RecordedRow]) -> int:
     """Return how many rows a figure can show: of "additions" those that have one."""
     if figure.kind != "additions":
         return len(rows)
-    return sum(bool(_factors_of(row, figure)) for row in rows)
+    count = 0
+    for row in rows:
+        if _factors_of(row, figure):
+            count += 1
+    return count
 
 
 def _level_panels(figure: PaperFigure, rows: _Scored) -> _Panels:
@@ -168,11 +186,13 @@ def _draw_strips(figure: PaperFigure, score: str, rows: _Scored, panels: _Panels
     caption += " A dot: one configuration, mean over its seeds; a bar: the mean of a level."
     if figure.kind != "amounts":
         caption += " All had the same number of training steps."
-    is_wide = len(panels) > 1 or figure.kind == "levels"
+    width = 4.2
+    if len(panels) > 1 or figure.kind == "levels":
+        width = 7.2
     means = []
     with style():
-        plot = new(7.2 if is_wide else 4.2, 2.9)
-        grid = plot.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+        plot = new(width, 2.9)
+        (grid,) = plot.subplots(1, len(panels), sharey=True, squeeze=False)
         for axes, (title, axis, levels) in zip(grid, panels, strict=True):
             names = []
             for i, (level, members) in enumerate(levels):
@@ -194,7 +214,8 @@ def _draw_level(axes: Any, place: int, members: _Scored) -> None:
     for k, (_, value) in enumerate(members):
         x = float(place)
         if len(members) > 1:
-            x += 0.24 * (k / (len(members) - 1) - 0.5)
+            share = k / (len(members) - 1)
+            x += 0.24 * (share - 0.5)
         axes.plot(
             [x],
             [value],
@@ -228,13 +249,16 @@ def _amount_panels(figure: PaperFigure, rows: _Scored) -> _Panels:
         by_size = _by_level(members, lambda row: (_entries(row), _steps(row)))
         named: _Levels = []
         for (entries, steps), same in by_size:
-            named.append((f"{entries:,}\n({steps:,} steps)", same))
-        panels.append((str(level), f"{unit} (training steps)", named))
+            size = f"{entries:,}\n({steps:,} steps)"
+            named.append((size, same))
+        axis = f"{unit} (training steps)"
+        panels.append((str(level), axis, named))
     return panels
 
 
 def _mean(rows: _Scored) -> float:
-    return mean_sd([score for _, score in rows])[0]
+    mean, _ = mean_sd([score for _, score in rows])
+    return mean
 
 
 def _means(levels: _Levels) -> str:
@@ -247,21 +271,27 @@ def _means(levels: _Levels) -> str:
 
 def _title(key: str) -> str:
     """The title of a factor's panel: the name of its (first) option."""
-    return key.partition("+")[0].replace("_", " ").capitalize()
+    first, _, _ = key.partition("+")
+    return first.replace("_", " ").capitalize()
 
 
 def _by_level(rows: _Scored, level: Callable[[RecordedRow], Any]) -> _Levels:
     by_level: dict[Any, _Scored] = {}
     for row, score in rows:
         by_level.setdefault(level(row), []).append((row, score))
-    return sorted(by_level.items(), key=lambda item: (isinstance(item[0], str), item[0]))
+
+    def order(item: tuple[Any, _Scored]) -> tuple[bool, Any]:
+        """Numbers come before texts."""
+        value, _ = item
+        return isinstance(value, str), value
+
+    return sorted(by_level.items(), key=order)
 
 
 def _option(row: RecordedRow, key: str) -> Any:
     """The level of a factor; of several options together (A+B) as one text."""
-    values = []
-    for one in key.split("+"):
-        values.append(row.records[0].config.get(one))
+    config = row.records[0].config
+    values = [config.get(one) for one in key.split("+")]
     if len(values) == 1:
         return values[0]
     return "\n".join(map(str, values))
@@ -269,15 +299,22 @@ def _option(row: RecordedRow, key: str) -> Any:
 
 def _factors_of(row: RecordedRow, figure: PaperFigure) -> list[str]:
     """The factors that a row has."""
-    return [key for key in figure.factors if _option(row, key.partition("+")[0])]
+    found = []
+    for key in figure.factors:
+        first, _, _ = key.partition("+")
+        if _option(row, first):
+            found.append(key)
+    return found
 
 
 def _entries(row: RecordedRow) -> int:
-    return int((row.finished[0].corpus or {}).get("count") or 0)
+    corpus = row.finished[0].corpus or {}
+    return int(corpus.get("count") or 0)
 
 
 def _steps(row: RecordedRow) -> int:
-    return int(row.finished[0].training.get("planned_steps") or 0)
+    training = row.finished[0].training
+    return int(training.get("planned_steps") or 0)
 
 
 # --- scans
@@ -333,17 +370,16 @@ def _group_trials(
         own = [trial for trial in paper.trials_of(row) if id(trial) in chosen]
         if own:
             _, comma, name = row.label.rpartition(", ")
+            group = ""
             if comma:
-                group = name.partition(" ")[0]
-            else:
-                group = ""
+                group, _, _ = name.partition(" ")
             groups.setdefault(group, []).append((name, own))
     return groups
 
 
 def _panels_of_groups(plot: Any, groups: Mapping[str, _Named], key: str) -> list[_ScanPanel]:
     """Return a panel for each group."""
-    grid = plot.subplots(1, len(groups), sharey=True, squeeze=False)[0]
+    (grid,) = plot.subplots(1, len(groups), sharey=True, squeeze=False)
     panels = []
     for axes, (group, rows) in zip(grid, groups.items(), strict=True):
         panels.append((axes, rows, key, group))
@@ -362,11 +398,15 @@ def _panels_of_two(
     middle.sharey(left)
     middle.tick_params(labelleft=False)
     scored = []
+    by_first = []
+    by_second = []
     for trial in trials:
-        scored.append((_value(trial, first), _value(trial, second), 100 * trial.value))
-    across = _intervals([a for a, _, _ in scored])
-    up = _intervals([b for _, b, _ in scored])
-    draw_best(right, scored, across, up)
+        a = _value(trial, first)
+        b = _value(trial, second)
+        by_first.append(a)
+        by_second.append(b)
+        scored.append((a, b, 100 * trial.value))
+    draw_best(right, scored, _intervals(by_first), _intervals(by_second))
     right.set(
         xlabel=figure.factors[first],
         ylabel=figure.factors[second],
@@ -381,10 +421,14 @@ def _panels_of_two(
 def _draw_panel(axes: Any, members: _Named, key: str) -> dict[str, Points]:
     """Draw the trials of some rows by an option; return what was drawn of each."""
     by_row = {}
-    values: list[float] = []
+    values = []
     for label, own in members:
-        by_row[label] = [(_value(trial, key), 100 * trial.value) for trial in own]
-        values.extend(value for value, _ in by_row[label])
+        points = []
+        for trial in own:
+            value = _value(trial, key)
+            values.append(value)
+            points.append((value, 100 * trial.value))
+        by_row[label] = points
     return draw_by_bin(axes, by_row, _intervals(values), log=True)
 
 
@@ -401,7 +445,8 @@ def _describe_scan(figure: PaperFigure, trials: Sequence[ScoredTrial], where: st
     config = trials[0].runs[0].config
     for key in figure.same:
         text += f" {key}: {config.get(key)}."
-    studies = ", ".join(sorted({trial.study for trial in trials}))
+    names = {trial.study for trial in trials}
+    studies = ", ".join(sorted(names))
     return f"{text} {len(trials)} trials from {where} (studies: {studies})."
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -66,9 +66,11 @@ class Match:
     @property
     def difference(self) -> float | None:
         """Ours minus published, where the two can be compared."""
-        if self.value is None or self.verdict.kind not in (*COMPARED, "one seed"):
+        is_compared = self.verdict.kind in (*COMPARED, "one seed")
+        if self.value is None or not is_compared:
             return None
-        return mean_sd(self.measured.values)[0] - self.value
+        ours, _ = mean_sd(self.measured.values)
+        return ours - self.value
 
 
 def training_of(row: RecordedRow) -> Training | None:
@@ -122,21 +124,25 @@ class PaperResults:
     @cached_property
     def places(self) -> list[PaperCell | None]:
         """The place of each published number: the first table, row and column that have it."""
-        return [next(self._places_of(p), None) for p in self.published]
+        return [self._find_place(p) for p in self.published]
 
-    def _places_of(self, p: Published) -> Iterator[PaperCell]:
+    def _find_place(self, p: Published) -> PaperCell | None:
         for table in self.definition.tables:
-            if p["table"] in table.published:
-                rows = [row for row in reversed(table.rows) if p["model"] in row.published]
-                columns = [column for column in self.columns(table) if column.prints(p)]
-                if rows and columns:
-                    yield PaperCell(table, rows[0], columns[0])
+            if p["table"] not in table.published:
+                continue
+            rows = [row for row in table.rows if p["model"] in row.published]
+            columns = [column for column in self.columns(table) if column.prints(p)]
+            if rows and columns:
+                return PaperCell(table, rows[-1], columns[0])
+        return None
 
     def numbers_of(self, table: PaperTable, row: PaperRow) -> list[Match]:
         """The published numbers of a row of a table."""
         numbers = []
         for n in self.numbers:
-            if n.place and n.place.table is table and n.place.row is row:
+            if n.place is None or n.place.table is not table:
+                continue
+            if n.place.row is row:
                 numbers.append(n)
         return numbers
 
@@ -261,7 +267,8 @@ class PaperResults:
             if same:
                 why = "trained alike (text, training steps, dev set)"
             return Measured(missing=f'no difference: "{reference.label}" was not {why}')
-        scores = next(c for c in self.columns(place.table) if c.head == place.column.name)
+        columns = self.columns(place.table)
+        scores = next(c for c in columns if c.head == place.column.name)
         nearest = alike[0]
         gap = subtract(
             self.measure(ours, scores),
@@ -286,8 +293,10 @@ class PaperResults:
         for r in self.candidates(reference).get(ours.base_model, []):
             if r.rehearsal == ours.rehearsal:
                 same.append(r)
-        if any(key.partition(".")[0] == "corpus" for key in (*row.where, *reference.where)):
-            return same  # the text is the difference
+        for key in (*row.where, *reference.where):
+            option, _, _ = key.partition(".")
+            if option == "corpus":
+                return same  # the text is the difference
         training = training_of(ours)
         if training is None:
             return same
@@ -313,7 +322,10 @@ class PaperResults:
     @cached_property
     def numbers(self) -> list[Match]:
         """One entry for each published number, in the order of the file."""
-        return [self._match(p, place) for p, place in zip(self.published, self.places, strict=True)]
+        found = []
+        for p, place in zip(self.published, self.places, strict=True):
+            found.append(self._match(p, place))
+        return found
 
     def _match(self, p: Published, place: PaperCell | None) -> Match:
         if place is None:
@@ -322,7 +334,9 @@ class PaperResults:
         row = place.row
         column = place.column
         if not row.method or not column.score:
-            lacking = "no column of ours" if row.method else "no method of this harness"
+            lacking = "no method of this harness"
+            if row.method:
+                lacking = "no column of ours"
             why = row.cannot or column.cannot or lacking
             return Match(p, place, Verdict.not_measured(why))
         studies = column.kind == "trials"
@@ -339,8 +353,10 @@ class PaperResults:
                 verdict = replace(verdict, text="One study: there is no interval.")
             return Match(p, place, verdict, None, measured)
         of_conditions = remark_on(self.definition, p["base_model"], row, ours)
-        of_public_runs = locate_among_runs(self.public_runs, p, read_number(p["value"]))
-        return Match(p, place, verdict, ours, measured, (*of_conditions, *of_public_runs))
+        value = read_number(p["value"])
+        of_public_runs = locate_among_runs(self.public_runs, p, value)
+        remarks = (*of_conditions, *of_public_runs)
+        return Match(p, place, verdict, ours, measured, remarks)
 
     def _judge(
         self, p: Published, place: PaperCell, ours: RecordedRow, measured: Measured
@@ -371,11 +387,14 @@ class PaperResults:
         found = self.candidates(place.row)
         by_base = {}
         for base, rows in found.items():
-            if own := [one for one in rows if not one.rehearsal]:
+            own = [one for one in rows if not one.rehearsal]
+            if own:
                 by_base[base] = own
         if not by_base:
-            why = place.row.cannot or ("only rehearsals ran it" if found else "it was not run")
-            return None, Measured(missing=why)
+            why = "it was not run"
+            if found:
+                why = "only rehearsals ran it"
+            return None, Measured(missing=place.row.cannot or why)
 
         def order(base: str) -> tuple[bool, str]:
             other = other_base(self.definition, p["base_model"], place.row, base)

@@ -37,7 +37,9 @@ def predict_best(values: Sequence[float], count: int, *, level: float = 0.95) ->
     nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
     weights = weights / weights.sum()
     tails = (np.arange(_LEVELS) + 0.5) / _LEVELS
-    scales = np.sqrt(chdtri(n - 1, tails) / (n - 1))[:, None]
+    freedom = n - 1
+    variances = chdtri(freedom, tails) / freedom
+    scales = np.sqrt(variances)[:, None]
     errors = nodes[None, :] / np.sqrt(n)
 
     def chance(q: float) -> float:
@@ -45,8 +47,12 @@ def predict_best(values: Sequence[float], count: int, *, level: float = 0.95) ->
         return float((below @ weights).mean())
 
     def quantile(share: float) -> float:
-        root = brentq(lambda q: chance(q) - share, -1e3, 1e3)
+        def excess(q: float) -> float:
+            return chance(q) - share
+
+        root = brentq(excess, -1e3, 1e3)
         return mean + sd * float(root)
 
     half = (1 - level) / 2
-    return Interval(quantile(0.5), quantile(half), quantile(1 - half))
+    middle = quantile(0.5)
+    return Interval(middle, quantile(half), quantile(1 - half))

@@ -49,7 +49,9 @@ class FourthMoments:
     count: int
 
     def of_rows(self, here: tuple[Ids, ...]) -> FourthMoments:
-        return FourthMoments(self.cubes[here], self.squares[here], self.count)
+        cubes = self.cubes[here]
+        squares = self.squares[here]
+        return FourthMoments(cubes, squares, self.count)
 
     def freedom(self, a: int | Ids, b: int | Ids, variance: Floats) -> Floats:
         """Degrees of freedom of the variances (by examples) of the differences between rows.
@@ -66,8 +68,9 @@ class FourthMoments:
             - 4 * (self.cubes[a, b] + self.cubes[b, a])
         )
         most = max(self.count, 1)
-        excess = np.maximum(fourth - variance**2 / most, 1e-300)
-        freedom = 2 * variance**2 / excess
+        excess = fourth - variance**2 / most
+        above_zero = np.maximum(excess, 1e-300)
+        freedom = 2 * variance**2 / above_zero
         return np.asarray(np.clip(freedom, 1.0, most))
 
 
@@ -123,7 +126,8 @@ class Chance:
         if self.moments is None:
             return float("inf")
         count = self.moments.count
-        variance = max(float(self.by_examples[row, row]), 1e-300)
+        by_examples = float(self.by_examples[row, row])
+        variance = max(by_examples, 1e-300)
         by_texts = float(self.by_texts[row, row])
         fourth = float(self.moments.squares[row, row])
         excess = fourth - variance**2 / max(count, 1)
@@ -137,7 +141,8 @@ class Chance:
         Examples that share texts are fewer than they look: in proportion to the variances without
         and with that.
         """
-        by_examples, by_texts = self._by_both_ways(a, b)
+        by_examples = variance_between(self.by_examples, a, b)
+        by_texts = variance_between(self.by_texts, a, b)
         if self.moments is None:
             return np.full(np.shape(by_examples), np.inf)
         found = self.moments.freedom(a, b, by_examples)
@@ -145,21 +150,19 @@ class Chance:
         clustered = by_examples / np.maximum(wider, 1e-300)
         return np.asarray(np.maximum(found * clustered, 1.0))
 
-    def _by_both_ways(self, a: int | Ids, b: int | Ids) -> tuple[Floats, Floats]:
-        """The variances of the differences, by examples and by texts."""
-        return _between(self.by_examples, a, b), _between(self.by_texts, a, b)
-
     def between(self, a: int | Ids, b: int | Ids) -> Floats:
         """The variances of the differences between rows `a` and rows `b`: the wider ones."""
-        by_examples, by_texts = self._by_both_ways(a, b)
+        by_examples = variance_between(self.by_examples, a, b)
+        by_texts = variance_between(self.by_texts, a, b)
         interaction = self.interaction[a] + self.interaction[b]
         wider = np.maximum(by_examples, by_texts)
         return np.asarray(np.maximum(wider - interaction, 0.0))
 
 
-def _between(covariance: Floats, a: int | Ids, b: int | Ids) -> Floats:
-    """The variances of the differences between rows `a` and rows `b`."""
-    return np.asarray(covariance[a, a] + covariance[b, b] - 2 * covariance[a, b])
+def variance_between(covariance: Floats, a: int | Ids, b: int | Ids) -> Floats:
+    """Return the variances of the differences between rows `a` and rows `b`."""
+    of_both = covariance[a, a] + covariance[b, b]
+    return np.asarray(of_both - 2 * covariance[a, b])
 
 
 def chance(tasks: Sequence[tuple[Sequence[Floats], Ids | None]]) -> Chance:
@@ -174,22 +177,27 @@ def chance(tasks: Sequence[tuple[Sequence[Floats], Ids | None]]) -> Chance:
     row_means = []
     of_rows = zip(*(rows for rows, _ in tasks), strict=True)
     for of_tasks in of_rows:
-        influences = np.hstack([np.atleast_2d(of_task) for of_task in of_tasks])
+        by_task = map(np.atleast_2d, of_tasks)
+        influences = np.hstack(list(by_task))
         interactions.append(_interaction(influences))
         row_means.append(influences.mean(axis=0))
     interaction = np.array(interactions)
     means = np.stack(row_means)
+    squares = means**2
     by_examples = np.asarray(means @ means.T)
     freedom = means.shape[1] - len(tasks)
     moments = FourthMoments(
         np.asarray(means**3 @ means.T),
-        np.asarray(means**2 @ (means**2).T),
+        np.asarray(squares @ squares.T),
         freedom,
     )
     if all(ids is None for _, ids in tasks):
         return Chance(by_examples, by_examples, interaction, moments)
 
-    sizes = [(np.shape(rows[0])[-1], ids) for rows, ids in tasks]
+    sizes = []
+    for rows, ids in tasks:
+        *_, n = np.shape(rows[0])
+        sizes.append((n, ids))
     first, second = _number_texts(sizes)
     by_texts = _covariance_by_texts(means, first, second)
     return Chance(by_examples, by_texts, interaction, moments)
@@ -212,8 +220,10 @@ def _covariance_by_texts(means: Floats, first: Ids, second: Ids) -> Floats:
     lower = np.minimum(first, second)[two]
     upper = np.maximum(first, second)[two]
     texts_in_pairs = int(upper.max(initial=0)) + 1
-    per_pair = _sums(lower * texts_in_pairs + upper, of_pairs)
-    return np.asarray(per_text.T @ per_text - per_pair.T @ per_pair)
+    pair = lower * texts_in_pairs + upper
+    per_pair = _sums(pair, of_pairs)
+    counted_twice = per_pair.T @ per_pair
+    return np.asarray(per_text.T @ per_text - counted_twice)
 
 
 def _interaction(influences: Floats) -> float:
@@ -231,7 +241,10 @@ def _number_texts(tasks: Sequence[tuple[int, Ids | None]]) -> tuple[Ids, Ids]:
     """Return the two texts of each example as numbers from 0: twice the same where it has one, a
     number of its own where none is known.
     """
-    known = [ids.ravel() for _, ids in tasks if ids is not None]
+    known = []
+    for _, ids in tasks:
+        if ids is not None:
+            known.append(ids.ravel())
     numbers = np.unique(np.concatenate(known))
     unused = len(numbers)
     first = []
@@ -254,5 +267,7 @@ def _sums(groups: Ids, lines: Floats) -> Floats:
     names, group = np.unique(groups, return_inverse=True)
     count = len(groups)
     places = (group, np.arange(count))
-    members = csr_matrix((np.ones(count), places), shape=(len(names), count))
+    ones = np.ones(count)
+    shape = (len(names), count)
+    members = csr_matrix((ones, places), shape=shape)
     return np.asarray(members @ lines)

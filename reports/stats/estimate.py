@@ -23,9 +23,10 @@ def mean_sd(values: Sequence[float] | Floats) -> tuple[float, float | None]:
     array = np.asarray(values, dtype=np.float64)
     if array.size == 0:
         raise ValueError("no values")
+    mean = float(array.mean())
     if array.size == 1:
-        return float(array.mean()), None
-    return float(array.mean()), float(array.std(ddof=1))
+        return mean, None
+    return mean, float(array.std(ddof=1))
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,9 @@ def p_of_at_most(estimate: Estimate, bound: float, variance: float) -> float:
         return float(stdtr(1, -distance * widest / half))
 
     def excess(log_freedom: float) -> float:
-        return float(stdtrit(math.exp(log_freedom), 0.975)) * error - half
+        freedom = math.exp(log_freedom)
+        critical = float(stdtrit(freedom, 0.975))
+        return critical * error - half
 
     most = math.log(1e9)
     if excess(most) >= 0:
@@ -106,14 +109,17 @@ def predict(value: float, sides: Sequence[Sequence[float]], *, runs: float = 1) 
     weights = []
     for side in sides:
         _, sd = mean_sd(side)
-        variance = (sd or 0) ** 2 * (1 / runs + 1 / len(side))
+        of_one = (sd or 0) ** 2
+        variance = of_one * (1 / runs + 1 / len(side))
+        freedom_of_side = len(side) - 1
         variances.append(variance)
-        weights.append(variance**2 / (len(side) - 1))
+        weights.append(variance**2 / freedom_of_side)
     total = sum(variances)
     if total == 0:
         return Interval(value, value, value)
     freedom = total**2 / sum(weights)
-    half = float(stdtrit(freedom, 0.975)) * math.sqrt(total)
+    critical = float(stdtrit(freedom, 0.975))
+    half = critical * math.sqrt(total)
     return Interval(value, value - half, value + half)
 
 
@@ -121,7 +127,8 @@ def quartile(values: Sequence[float], share: float) -> float:
     """The quantile by linear interpolation (Hyndman and Fan's type 7); the papers name no
     convention.
     """
-    return float(np.quantile(np.asarray(values, dtype=np.float64), share, method="linear"))
+    array = np.asarray(values, dtype=np.float64)
+    return float(np.quantile(array, share, method="linear"))
 
 
 def expected_maximum(values: Sequence[float], budgets: Sequence[int]) -> NDArray[np.float64]:
@@ -166,7 +173,8 @@ def bins(
     are closed below and open above, the last one closed.
     """
     distinct = sorted(set(values))
-    if len(distinct) == 1 or (listed and len(distinct) <= count):
+    one_each = listed and len(distinct) <= count
+    if len(distinct) == 1 or one_each:
         return [(v, v) for v in distinct]
     low, high = distinct[0], distinct[-1]
     if log and low > 0:
@@ -175,7 +183,7 @@ def bins(
         edges = np.linspace(low, high, count + 1)
     edges[0] = low
     edges[-1] = high
-    return [(float(a), float(b)) for a, b in pairwise(edges)]
+    return list(pairwise(edges.tolist()))
 
 
 def bin_of(value: float, intervals: Sequence[tuple[float, float]]) -> int:
@@ -186,7 +194,9 @@ def bin_of(value: float, intervals: Sequence[tuple[float, float]]) -> int:
     """
     last = len(intervals) - 1
     for i, (low, high) in enumerate(intervals):
-        at_the_end = value == high and (low == high or i == last)
-        if low <= value < high or at_the_end:
+        if low <= value < high:
+            return i
+        is_closed = low == high or i == last
+        if is_closed and value == high:
             return i
     raise ValueError(f"{value} is in no interval")

@@ -72,7 +72,8 @@ class ExampleScores:
             known = self.results.examples
         for run, every in known.items():
             for examples in every:
-                found.setdefault(examples.score, {})[run] = self._score_run(examples)
+                of_score = found.setdefault(examples.score, {})
+                of_score[run] = self._score_run(examples)
         return found
 
     def _score_run(self, examples: Examples) -> Scored:
@@ -88,8 +89,9 @@ class ExampleScores:
         parts = np.unique(examples.part)
         for part in parts:
             here = examples.part == part
-            value, moved[here] = influence(metric, target[here], outcome[here])
+            value, of_part = influence(metric, target[here], outcome[here])
             values.append(value)
+            moved[here] = of_part
         # Squared deviations from a mean of n lie below those from the true one by (n - 1) / n.
         facts = self.results.facts.get(task)
         if facts is not None and facts.unit == DRAWS:
@@ -120,18 +122,20 @@ class ExampleScores:
         """(n, 1 or 2) ids of the texts of the examples that `of` is about; None where no run stored
         them.
         """
-        scored = next(iter(self.of(score).values()), None)
-        if scored is None:
-            return None
-        return self._texts.get((score, scored.digest))
+        for scored in self.of(score).values():
+            return self._texts.get((score, scored.digest))
+        return None
 
 
 def is_within_bounds(outcome: Floats) -> bool:
     """True if every outcome lies between 0 and 1."""
-    return bool(np.all((outcome >= 0) & (outcome <= 1)))
+    above = outcome >= 0
+    below = outcome <= 1
+    return bool(np.all(above & below))
 
 
 def _widening(units: int) -> float:
     if units > 1:
-        return float(np.sqrt(units / (units - 1)))
+        ratio = units / (units - 1)
+        return float(np.sqrt(ratio))
     return 1.0

@@ -75,7 +75,11 @@ def _of_pearson(target: Floats, outcome: Floats) -> Influence:
     yy = float(y @ y)
     if min(xx, yy) == 0:
         return 0.0, np.zeros(len(target))
-    return _ratio((float(x @ y), x * y), (xx, x * x), (yy, y * y))
+    return _ratio(
+        (float(x @ y), x * y),
+        (xx, x * x),
+        (yy, y * y),
+    )
 
 
 def _ratio(of_xy: Influence, of_xx: Influence, of_yy: Influence) -> Influence:
@@ -86,7 +90,8 @@ def _ratio(of_xy: Influence, of_xx: Influence, of_yy: Influence) -> Influence:
     scale = np.sqrt(xx * yy)
     value = xy / scale
     of_scale = d_xx / xx + d_yy / yy
-    return float(value), d_xy / scale - value / 2 * of_scale
+    moved = d_xy / scale - value / 2 * of_scale
+    return float(value), moved
 
 
 def _above_less_below(by: Floats, *summed: Floats) -> list[Floats]:
@@ -94,7 +99,8 @@ def _above_less_below(by: Floats, *summed: Floats) -> list[Floats]:
     over smaller ones.
     """
     order = np.argsort(by, kind="stable")
-    first = np.r_[True, np.diff(by[order]) != 0]  # of equal ones
+    steps = np.diff(by[order])
+    first = np.r_[True, steps != 0]  # of equal ones
     starts = np.flatnonzero(first)
     group = np.cumsum(first) - 1
     found = []
@@ -117,8 +123,9 @@ def _of_f1(target: Floats, outcome: Floats) -> Influence:
     if hits == 0:
         return 0.0, np.zeros(len(target))
     counted = true.astype(float) + claimed
-    moved = 2 * hit / total - 2 * hits * counted / total**2
-    return 2 * hits / total, moved
+    by_hits = 2 * hit / total
+    by_total = 2 * hits * counted / total**2
+    return 2 * hits / total, by_hits - by_total
 
 
 def _of_average_precision(target: Floats, outcome: Floats) -> Influence:
@@ -167,7 +174,8 @@ def _by_differences(metric: str, target: Floats, outcome: Floats) -> Influence:
             weights = np.ones((len(some), n))
             weights[lines, some] += step
             sides.append(scores_of(metric, target, outcome, weights))
-        found[some] = (sides[0] - sides[1]) / (2 * _STEP)
+        higher, lower = sides
+        found[some] = (higher - lower) / (2 * _STEP)
     value = score_of(metric, target, outcome, np.ones(n))
     return value, found
 

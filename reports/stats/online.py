@@ -51,14 +51,20 @@ class Proposal:
     @property
     def p(self) -> float:
         """One-sided, over all looks."""
-        return min([1.0, *(p / share for _, share, p in self.looks)])
+        smallest = 1.0
+        for _, share, p in self.looks:
+            smallest = min(smallest, p / share)
+        return smallest
 
     @property
     def discarded(self) -> bool:
         """Whether the first look was on the wrong side. The p of all looks would not do: it is too
         often large.
         """
-        return bool(self.looks) and self.looks[0][2] > _DISCARD
+        if not self.looks:
+            return False
+        _, _, p = self.looks[0]
+        return p > _DISCARD
 
 
 def next_level(before: Sequence[Proposal]) -> float:
@@ -71,16 +77,21 @@ def next_level(before: Sequence[Proposal]) -> float:
     '0.0027'
     """
     waiting = [0]  # proposals that had to be paid for without being promising, after each
+    count = 0
     for proposal in before:
         ended = proposal.decision != UNDECIDED
         promising = ended and proposal.p <= _CANDIDATE
-        waiting.append(waiting[-1] + (not proposal.discarded) - promising)
+        if not proposal.discarded:
+            count += 1
+        if promising:
+            count -= 1
+        waiting.append(count)
 
-    level = _WEALTH * _payment(waiting[-1])
+    level = _WEALTH * _payment(count)
     wealth = RATE - _WEALTH
     for after, proposal in zip(waiting[1:], before, strict=True):
         if proposal.decision == BETTER:
-            level += wealth * _payment(waiting[-1] - after)
+            level += wealth * _payment(count - after)
             wealth = RATE
     return min(_CANDIDATE, (_DISCARD - _CANDIDATE) * level)
 
@@ -90,7 +101,8 @@ def _payment(number: int) -> float:
     """The authors' sequence, (number + 1)^-1.6 over its sum."""
     from scipy.special import zeta
 
-    return float((number + 1) ** -1.6 / zeta(1.6))
+    payment = (number + 1) ** -1.6
+    return float(payment / zeta(1.6))
 
 
 def look(
@@ -119,7 +131,10 @@ def look(
         proposal.decision = BETTER
         return
     ended = seeds >= most or proposal.discarded
-    if ended or _chance(proposal.level, seeds, most, gain, variances) < HOPE:
+    if not ended:
+        chance = _chance(proposal.level, seeds, most, gain, variances)
+        ended = chance < HOPE
+    if ended:
         proposal.decision = NOT_BETTER
 
 
@@ -135,6 +150,9 @@ def _chance(
     """
     own, other = variances
     error = (own * seeds / most + other) ** 0.5
-    least = -float(ndtri(level * (most - seeds) / most)) * error
+    level_of_rest = level * (most - seeds) / most
+    critical = -float(ndtri(level_of_rest))
+    least = critical * error
     to_come = (own * (1 - seeds / most)) ** 0.5
-    return float(ndtr((gain - least) / max(to_come, 1e-12)))
+    distance = (gain - least) / max(to_come, 1e-12)
+    return float(ndtr(distance))

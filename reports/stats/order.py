@@ -68,9 +68,9 @@ def describe_order(scores: Floats, labels: Sequence[str], tasks: Sequence[str]) 
 def _first_swap(mean: Floats, other: Floats, labels: Sequence[str]) -> str:
     """Return the pair nearest in the first order that another one has the other way round."""
     order = np.argsort(-mean, kind="stable")
-    neighbours = [(int(a), int(b)) for a, b in pairwise(order)]
-    for a, b in neighbours:
-        if mean[a] > mean[b] and other[a] < other[b]:
+    for a, b in pairwise(order.tolist()):
+        is_ahead = mean[a] > mean[b]
+        if is_ahead and other[a] < other[b]:
             return f"{labels[b]} is before {labels[a]}"
     return ""
 

@@ -66,9 +66,10 @@ def smallest_difference(
         np.log(grid),
         _critical(grid, seeds, deviation, examples, rows, planned, level),
     )
-    true_error = np.sqrt(2 * deviation**2 / seeds + examples**2)
-    error = true_error * generator.standard_normal(_TRIALS)
-    return float(np.quantile(np.sqrt(total) * critical - error, CHANCE))
+    true_variance = 2 * deviation**2 / seeds + examples**2
+    error = np.sqrt(true_variance) * generator.standard_normal(_TRIALS)
+    half = np.sqrt(total) * critical
+    return float(np.quantile(half - error, CHANCE))
 
 
 def _critical(

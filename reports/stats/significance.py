@@ -78,7 +78,9 @@ class Difference:
             return NOT_JUDGED
         if self.estimate.p > ALPHA:
             return SAME
-        return "better" if self.estimate.value > 0 else "worse"
+        if self.estimate.value > 0:
+            return "better"
+        return "worse"
 
 
 class Runs(NamedTuple):
@@ -127,7 +129,10 @@ class Significance:
         self._targets = targets
         self._estimate_spreads = estimate_spreads
         if examples is None:
-            examples = ExampleScores(results) if whole is None else whole._examples
+            if whole is None:
+                examples = ExampleScores(results)
+            else:
+                examples = whole._examples
         self._examples: ExampleScores = examples
         self._by_row: dict[tuple[Key, Target], Runs | None] = {}
         self._known: dict[Target, tuple[Rows, dict[Key, int]]] = {}
@@ -153,9 +158,11 @@ class Significance:
         if self._targets is not None:
             return list(self._targets)
         primary = primary_target(self.results)
+        usual = targets(self.results)
         if primary is not None:
-            return [primary, *(one for one in targets(self.results) if one != primary)]
-        if usual := targets(self.results):
+            others = [one for one in usual if one != primary]
+            return [primary, *others]
+        if usual:
             return usual
         for _, other in known_targets(self.results):
             if not self.unknown(other):
@@ -206,9 +213,12 @@ class Significance:
     def saved_no_examples(self, record: Run) -> bool:
         """True if a run saved no examples of its targets."""
         measures = [one for target in self.targets for one in target.measures]
-        if not measures or any(record.id in self._scores_of(one) for one in measures):
+        if not measures:
             return False
-        return all(run != record.id for run, *_ in self.on_other_examples)
+        if any(record.id in self._scores_of(one) for one in measures):
+            return False
+        runs = [run for run, _, _ in self.on_other_examples]
+        return record.id not in runs
 
     def examples(self, target: Target) -> int:
         """How many examples its tasks have together."""
@@ -259,7 +269,8 @@ class Significance:
                 scored = self._scores_of(measure)[run]
                 numbers = np.append(scored.influence, scored.value)
                 digest.update(repr(measure).encode())
-                digest.update((np.round(numbers, 9) + 0.0).tobytes())
+                rounded = np.round(numbers, 9) + 0.0  # no negative zero
+                digest.update(rounded.tobytes())
             found.append(digest.hexdigest()[:16])
         return found
 
@@ -302,7 +313,8 @@ class Significance:
         seeds, freedom = self._seeds(distinct, target)
         own_seeds = np.zeros(len(distinct))
         if self._estimate_spreads is moderate:  # others take a floor from all rows
-            own_seeds = np.where(np.array(counts) >= ALONE, counts, 0.0)
+            enough = np.array(counts) >= ALONE
+            own_seeds = np.where(enough, counts, 0.0)
         own_seeds[seeds == 0] = np.inf
 
         tasks = []
@@ -370,10 +382,12 @@ class Significance:
             counts = []
             for place in places:
                 _, runs = rows[place]
-                own.append(max(float(runs.scores.var(ddof=1)), least))
+                of_seeds = float(runs.scores.var(ddof=1))
+                own.append(max(of_seeds, least))
                 counts.append(len(runs.scores))
-            of_run, of_row = self._estimate_spreads(np.array(own), np.array(counts))
-            variance[places] = of_run / counts
+            seeds = np.array(counts)
+            of_run, of_row = self._estimate_spreads(np.array(own), seeds)
+            variance[places] = of_run / seeds
             freedom[places] = of_row
         return variance, freedom
 
@@ -386,10 +400,12 @@ class Significance:
         """
         total = 0.0
         for measure in target.measures:
-            values = [scored.value for scored in self._scores_of(measure).values()]
+            scores = self._scores_of(measure).values()
+            values = [scored.value for scored in scores]
             distinct = np.unique(np.round(values, 9))
             if len(distinct) > 1:
-                step = float(np.diff(distinct).min()) / len(target.measures)
+                smallest = float(np.diff(distinct).min())
+                step = smallest / len(target.measures)
                 total += step**2 / 12
         return total
 
@@ -412,8 +428,11 @@ class Significance:
 
     def _is_share(self, target: Target) -> bool:
         """True if the target's scores are means of outcomes between 0 and 1."""
-        scored = [one for measure in target.measures for one in self._scores_of(measure).values()]
-        return all(one.is_share and len(one.influence) > 1 for one in scored)
+        for measure in target.measures:
+            for one in self._scores_of(measure).values():
+                if not one.is_share or len(one.influence) <= 1:
+                    return False
+        return True
 
     def run_variance(self, row: ResultRow, target: Target) -> float | None:
         """What the choice of examples adds to the variance of the score of one run of a row, the
@@ -423,10 +442,14 @@ class Significance:
         if runs is None:
             return None
         tasks = []
-        for measure, influences in zip(target.measures, self.influences(runs, target), strict=True):
-            tasks.append((list(influences), self.texts(measure)))
+        of_tasks = self.influences(runs, target)
+        for measure, influences in zip(target.measures, of_tasks, strict=True):
+            of_runs = list(influences)
+            tasks.append((of_runs, self.texts(measure)))
         of_each = chance(tasks)
-        variances = [of_each.of(place) for place in range(len(runs.ids))]
+        variances = []
+        for place in range(len(runs.ids)):
+            variances.append(of_each.of(place))
         return float(np.mean(variances))
 
     def standard_error(self, row: ResultRow, target: Target) -> float | None:
@@ -466,8 +489,9 @@ class Significance:
             pairs_then = []
             for number, (a, b) in enumerate(pairs):
                 if a.key in known and b.key in known:
+                    pair = known[a.key], known[b.key]
                     numbers.append(number)
-                    pairs_then.append((known[a.key], known[b.key]))
+                    pairs_then.append(pair)
             found = then._at_this_analysis(pairs_then, target, family, explore=explore)
             for number, difference in zip(numbers, found, strict=True):
                 if difference is not None and difference.judged:
@@ -514,9 +538,11 @@ class Significance:
             return found
 
         level = ALPHA * self._share
-        estimates = judge(rows, np.array(list(numbers_of)), level=level, explore=explore)
+        distinct = np.array(list(numbers_of))
+        estimates = judge(rows, distinct, level=level, explore=explore)
         for estimate, numbers in zip(estimates, numbers_of.values(), strict=True):
-            corrected = replace(estimate, p=min(1.0, estimate.p / self._share))
+            p = min(1.0, estimate.p / self._share)
+            corrected = replace(estimate, p=p)
             for number in numbers:
                 found[number] = Difference(corrected, counts[number], family)
         return found
@@ -528,8 +554,10 @@ class Significance:
         rows, places = self._rows(target)
         i = places[a.key]
         j = places[b.key]
+        of_one = float(rows.seeds[i])
+        of_other = float(rows.seeds[j])
         examples = float(rows.examples.between(i, j))
-        return float(rows.seeds[i]), float(rows.seeds[j]), examples
+        return of_one, of_other, examples
 
     def half_width_at_the_end(
         self, pair: tuple[ResultRow, ResultRow], rows: Sequence[ResultRow], target: Target
@@ -569,9 +597,11 @@ class Significance:
             level=ALPHA * share,
             explore=len(distinct) >= EXPLORED,
         )
-        both = {distinct.index(places[row.key]) for row in pair}
-        of_pair = [set(one) for one in pairs.tolist()].index(both)
-        return (found[of_pair].high - found[of_pair].low) / 2
+        first, second = pair
+        both = {distinct.index(places[first.key]), distinct.index(places[second.key])}
+        of_pairs = [set(places_of_two) for places_of_two in pairs.tolist()]
+        estimate = found[of_pairs.index(both)]
+        return (estimate.high - estimate.low) / 2
 
     def may_be_best(self, rows: Sequence[ResultRow], target: Target) -> dict[Key, bool]:
         """Of each row that can be judged, whether it may be the best of them
@@ -582,13 +612,15 @@ class Significance:
             there = {row.key: row for row in analysis.results.rows}
             judged = []
             for row in rows:
-                if row.key in there and analysis.judged(there[row.key], target):
+                then = there.get(row.key)
+                if then is not None and analysis.judged(then, target):
                     judged.append(row.key)
             if not judged:
                 continue
             every, places = analysis._rows(target)
             distinct = list(dict.fromkeys(places[key] for key in judged))
-            p = dict(zip(distinct, may_be_best(every.of(distinct)), strict=True))
+            p_of_each = may_be_best(every.of(distinct))
+            p = dict(zip(distinct, p_of_each, strict=True))
             level = ALPHA * analysis._share
             for key in judged:
                 may_be = bool(p[places[key]] > level)
@@ -615,7 +647,10 @@ def share_of_analysis(number: int, first: int, most: int) -> float:
     correlation (Bonferroni).
     """
     seeds = first + number - 1
-    before = seeds - 1 if number > 1 else 0
+    if number > 1:
+        before = seeds - 1
+    else:
+        before = 0
     return (seeds**2 - before**2) / most**2
 
 
@@ -639,6 +674,14 @@ def combine_analyses(estimates: Sequence[Estimate]) -> Estimate:
     value = last.value
     low = max(e.low for e in estimates)
     high = min(e.high for e in estimates)
-    of_same_sign = [e.p for e in estimates if e.value * value > 0]
-    p = min([last.p, *of_same_sign])
-    return Estimate(value, min(low, value), max(high, value), p)
+    p = last.p
+    for e in estimates:
+        has_same_sign = e.value * value > 0
+        if has_same_sign:
+            p = min(p, e.p)
+    return Estimate(
+        value,
+        min(low, value),
+        max(high, value),
+        p,
+    )

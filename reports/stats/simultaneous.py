@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtr, chdtri, polygamma, stdtr, stdtrit
 
-from reports.stats.clusters import Chance
+from reports.stats.clusters import Chance, variance_between
 from reports.stats.estimate import Estimate, Floats, Interval
 
 ALPHA = 0.05
@@ -117,7 +117,8 @@ def moderate(variances: Floats, seeds: Floats) -> tuple[Floats, Floats]:
         return own, np.broadcast_to(own_freedom, own.shape)
 
     total = own_freedom.sum()
-    pooled = (own * own_freedom).sum(axis=-1, keepdims=True) / total
+    squares = (own * own_freedom).sum(axis=-1, keepdims=True)
+    pooled = squares / total
     prior = _prior_freedom(own, own_freedom, pooled)
     with np.errstate(invalid="ignore"):  # an infinite prior
         finite_share = prior / (prior + own_freedom)
@@ -148,8 +149,10 @@ def _prior_freedom(own: Floats, freedom: Floats, pooled: Floats) -> Floats:
     expected, variance = np.array(chance).T
     counted = np.maximum(own, least * pooled)
     logs = np.log(np.maximum(counted, _TINY)) - expected
-    spread = logs.var(axis=-1, ddof=1, keepdims=True) - variance.mean()
-    prior = 2 * _inverse_trigamma(np.maximum(spread, 1e-6))
+    seen = logs.var(axis=-1, ddof=1, keepdims=True)
+    spread = seen - variance.mean()
+    at_least = np.maximum(spread, 1e-6)
+    prior = 2 * _inverse_trigamma(at_least)
     return np.where(spread > 1e-6, prior, np.inf)
 
 
@@ -176,11 +179,13 @@ def keep_own_freedom(variances: Floats, seeds: Floats) -> tuple[Floats, Floats]:
         variances, seeds: as `moderate` takes them.
     """
     own = np.asarray(variances, dtype=np.float64)
-    freedom = np.broadcast_to(np.asarray(seeds, dtype=np.float64) - 1, own.shape)
+    of_rows = np.asarray(seeds, dtype=np.float64) - 1
+    freedom = np.broadcast_to(of_rows, own.shape)
     squares = (own * freedom).sum(axis=-1, keepdims=True)
     pooled = squares / freedom.sum(axis=-1, keepdims=True)
     few = freedom + 1 < ALONE
-    return np.where(few, np.maximum(own, pooled), own), freedom
+    wider = np.maximum(own, pooled)
+    return np.where(few, wider, own), freedom
 
 
 def _inverse_trigamma(x: Floats) -> Floats:
@@ -188,7 +193,8 @@ def _inverse_trigamma(x: Floats) -> Floats:
     y = 0.5 + 1 / x
     for _ in range(10):
         trigamma = polygamma(1, y)
-        y = y + trigamma * (1 - trigamma / x) / polygamma(2, y)
+        too_high = trigamma * (1 - trigamma / x)
+        y = y + too_high / polygamma(2, y)
     return np.asarray(y)
 
 
@@ -225,8 +231,16 @@ def judge(
             top = largest(draw(rows), rows, pairs)
         p = _exceeds(top, t, freedom, m)
         half = error * critical_values(top, freedom, level, m)
-    columns = (value, value - half, value + half, p)
-    return [Estimate(*map(float, line)) for line in zip(*columns, strict=True)]
+    return list_estimates(value, half, p)
+
+
+def list_estimates(value: Floats, half: Floats, p: Floats) -> list[Estimate]:
+    """Return the estimates of some values (m,) with half the widths of their intervals."""
+    found = []
+    for line in zip(value, value - half, value + half, p, strict=True):
+        numbers = map(float, line)
+        found.append(Estimate(*numbers))
+    return found
 
 
 def explored_p_values(rows: Rows, pairs: Pairs) -> Floats:
@@ -269,13 +283,18 @@ def may_be_best(rows: Rows) -> Floats:
     for row in range(k):
         if rows.means[row] < rows.means.max():
             pairs = others_against(row, k)
-            found[row] = family_p_values(rows, pairs, z, sides=1).min()
+            p = family_p_values(rows, pairs, z, sides=1)
+            found[row] = p.min()
     return found
 
 
 def others_against(row: int, rows: int) -> Pairs:
     """(rows - 1, 2) places: every other row and this one."""
-    return np.array([(other, row) for other in range(rows) if other != row])
+    pairs = []
+    for other in range(rows):
+        if other != row:
+            pairs.append((other, row))
+    return np.array(pairs)
 
 
 def _differences(rows: Rows, pairs: Pairs) -> tuple[Floats, Floats, Floats]:
@@ -301,7 +320,9 @@ def fewest_for_welch(pairs: int) -> int:
     """Return the seeds of both rows from which on a difference is Welch's t: of a family it takes
     more, since with ten seeds all pairs of ten equal rows would differ in 7 % of comparisons.
     """
-    return ALONE if pairs == 1 else MANY_SEEDS
+    if pairs == 1:
+        return ALONE
+    return MANY_SEEDS
 
 
 def combine_freedom(
@@ -335,7 +356,8 @@ def combine_freedom(
 def _ratio(value: Floats, error: Floats) -> Floats:
     """Return t: infinite for a difference without error, 0 between two rows of the same runs."""
     equal = np.abs(value) < _NOTHING
-    certain = np.where(equal, 0.0, np.copysign(np.inf, value))
+    infinite = np.copysign(np.inf, value)
+    certain = np.where(equal, 0.0, infinite)
     uncertain = value / np.maximum(error, _NOTHING)
     return np.asarray(np.where(error < _NOTHING, certain, uncertain))
 
@@ -367,13 +389,16 @@ def largest(z: Floats, rows: Rows, pairs: Pairs, sides: int = 2) -> Largest:
     """Of the pairs' differences in errors that were drawn, so with the correlations that they have."""
     wide = rows.examples.wider
     i, j = pairs.T
-    by_examples = wide[i, i] + wide[j, j] - 2 * wide[i, j]
-    variance = rows.seeds[i] + rows.seeds[j] + np.maximum(by_examples, 0)
+    by_examples = variance_between(wide, i, j)
+    by_seeds = rows.seeds[i] + rows.seeds[j]
+    variance = by_seeds + np.maximum(by_examples, 0)
     error = np.sqrt(variance)
     error[error < _NOTHING] = np.inf
-    t = _take_sides((z[:, i] - z[:, j]) / error, sides)
+    difference = z[:, i] - z[:, j]
+    t = _take_sides(difference / error, sides)
 
-    falling = np.sort(t.max(axis=1))[::-1]
+    rising = np.sort(t.max(axis=1))
+    falling = rising[::-1]
     draws = len(falling)
     tenth = draws // 10  # finely where they are large
     upper = np.array_split(falling[:tenth], _POINTS)
@@ -383,7 +408,8 @@ def largest(z: Floats, rows: Rows, pairs: Pairs, sides: int = 2) -> Largest:
     for part in (*upper, *lower):
         points.append(part.mean())
         counts.append(len(part))
-    return Largest(np.array(points), np.array(counts) / draws, draws)
+    weights = np.array(counts) / draws
+    return Largest(np.array(points), weights, draws)
 
 
 def _exceeds(
@@ -404,7 +430,8 @@ def _exceeds(
         return np.asarray(bound)
 
     column = freedom[:, None]
-    ratio = top.points / np.maximum(t, 1e-12)[:, None]
+    t_of_each = np.maximum(t, 1e-12)[:, None]
+    ratio = top.points / t_of_each
     of_points = chdtr(column, column * ratio**2)
     drawn = np.maximum(of_points @ top.weights, single)
     resolved = np.maximum(drawn, 10 / top.draws)
@@ -455,15 +482,18 @@ def mean_of_shares(by_seed: Floats, examples: float, counts: Sequence[int]) -> I
     mean = float(np.mean(by_seed))
     seeds = _variance_by_seeds(by_seed)
     sizes = np.asarray(counts)
-    number = len(counts) ** 2 / float(np.sum(1 / sizes))  # as if of one task
+    per_size = float(np.sum(1 / sizes))
+    number = len(counts) ** 2 / per_size  # as if of one task
     wrong = number * mean * (1 - mean)
-    per_example = (examples * number**2 + 0.5) / (wrong + 0.5) / number
+    squares = examples * number**2
+    per_example = (squares + 0.5) / (wrong + 0.5) / number
 
     freedom = float(np.sum(counts)) - len(counts)
     critical = _critical_of_mean(by_seed, examples, freedom)
     added = critical**2 * per_example  # some four answers of which half are right, as a share
     middle = (mean + added / 2) / (1 + added)
-    by_examples = per_example * middle * (1 - middle) / (1 + added)
+    of_middle = per_example * middle * (1 - middle)
+    by_examples = of_middle / (1 + added)
     half = critical * (seeds + by_examples) ** 0.5
 
     low = min(middle - half, mean)

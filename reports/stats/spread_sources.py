@@ -70,7 +70,7 @@ class SpreadSource:
         """Are all its runs alike to the last digit? The method draws nothing from these streams
         then.
         """
-        return bool(self.scores) and len(set(self.scores)) == 1
+        return len(set(self.scores)) == 1
 
 
 def variance_interval(variance: float, freedom: float) -> tuple[float, float]:
@@ -78,8 +78,9 @@ def variance_interval(variance: float, freedom: float) -> tuple[float, float]:
     from scipy.stats import chi2
 
     tail = (1 - CONFIDENCE) / 2
-    low, high = chi2.ppf([1 - tail, tail], freedom)
-    return freedom * variance / float(low), freedom * variance / float(high)
+    largest, smallest = chi2.ppf([1 - tail, tail], freedom)
+    squares = freedom * variance
+    return squares / float(largest), squares / float(smallest)
 
 
 def share_of(part: SpreadSource, whole: SpreadSource) -> Interval | None:
@@ -111,7 +112,8 @@ def share_of(part: SpreadSource, whole: SpreadSource) -> Interval | None:
     correlation = float(np.corrcoef(x, y)[0, 1])
     freedom = len(common) - 2
     t = float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
-    k = 1 + 2 * (1 - min(correlation**2, 1.0)) * t * t / freedom
+    apart = 1 - min(correlation**2, 1.0)
+    k = 1 + 2 * apart * t * t / freedom
     wide = k + math.sqrt(k * k - 1)
     return Interval(ratio, ratio / wide, ratio * wide)
 
@@ -152,7 +154,10 @@ def decomposition(
             parts.append(source)
     if not parts:
         return None
-    varied = {source.streams[0] for source in parts if len(source.streams) == 1}
+    varied: set[Stream] = set()
+    for source in parts:
+        if len(source.streams) == 1:
+            varied.update(source.streams)
     return Decomposition(
         row,
         _estimate_streams(STREAMS, list(plain.values()), target),
@@ -238,7 +243,8 @@ def _scores(records: Sequence[Run], target: Target) -> dict[str, float]:
         values = [one.value(record) for one in target.measures]
         known = [value for value in values if value is not None]
         if len(known) == len(values):
-            found[record.id] = 100 * float(np.mean(known))
+            mean = float(np.mean(known))
+            found[record.id] = 100 * mean
     return found
 
 
@@ -278,7 +284,9 @@ def pairs_freedom(
     variance of r; a fifth more by simulation.
     """
     r = min(abs(correlation), 0.95)
-    slope = r / (1 + r * r / 2) - 4 * r / (1 - r * r)
+    square = r * r
+    slope = r / (1 + square / 2) - 4 * r / (1 - square)
+    by_correlation = 1.2 * slope**2 * variance
     by_pairs = 2 / max(pairs - 1, 1)
     by_replicates = 2 / max(replicates - 1, 1)
-    return 2 / (1.2 * slope**2 * variance + by_pairs + by_replicates)
+    return 2 / (by_correlation + by_pairs + by_replicates)

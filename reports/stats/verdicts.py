@@ -51,15 +51,22 @@ def starts(results: Results) -> Family:
         base, _ = find_start(row, results.rows)
         if base is not None and not row.source:
             pairs.append((row, base))
-    return Family(f"{_count(pairs, 'row')} against their untrained start", tuple(pairs))
+    name = f"{_count(pairs, 'row')} against their untrained start"
+    return Family(name, tuple(pairs))
 
 
 def own_against_others(results: Results) -> Family:
     """The comparison's own rows against those made elsewhere (`--against`)."""
-    own = [row for row in results.rows if not (row.source or row.added)]
-    others = [row for row in results.rows if row.source]
+    own = []
+    others = []
+    for row in results.rows:
+        if row.source:
+            others.append(row)
+        elif not row.added:
+            own.append(row)
     pairs = tuple(product(own, others))
-    return Family(f"{_count(pairs, 'pair')} of an own row and one made elsewhere", pairs)
+    name = f"{_count(pairs, 'pair')} of an own row and one made elsewhere"
+    return Family(name, pairs)
 
 
 def planned_family(results: Results) -> Family:
@@ -73,14 +80,17 @@ def planned_family(results: Results) -> Family:
     for row in results.rows:
         by_label.setdefault(row.label, []).append(row)
     named = [*results.contrasts]
-    if results.baseline:
-        named += [(row.label, results.baseline) for row in results.rows if not row.added]
+    for row in results.rows:
+        if results.baseline and not row.added:
+            named.append((row.label, results.baseline))
 
     pairs: dict[Pair, None] = {}
     for first, second in dict.fromkeys(named):
+        own = by_label.get(first, [])
         others = by_label.get(second, [])
-        for a, b in product(by_label.get(first, []), others):
-            comparable = a.base_model == b.base_model or len(others) == 1
+        for a, b in product(own, others):
+            same_base = a.base_model == b.base_model
+            comparable = same_base or len(others) == 1
             if a.key != b.key and comparable:
                 pairs[a, b] = None
 
@@ -125,8 +135,12 @@ def judge_family(
     """Return its pairs that have the target's tasks, with their differences."""
     if not family.apart:
         return _judge_among_all(family.pairs, significance, target)
-    found = significance.differences(family.pairs, target, family.name)
-    return [(pair, d) for pair, d in zip(family.pairs, found, strict=True) if d is not None]
+    differences = significance.differences(family.pairs, target, family.name)
+    found = []
+    for pair, difference in zip(family.pairs, differences, strict=True):
+        if difference is not None:
+            found.append((pair, difference))
+    return found
 
 
 def _judge_among_all(
@@ -145,7 +159,8 @@ def _judge_among_all(
             known[names] = Ranking(rows, significance, target)
         block = known[names]
         if a in block.rows and b in block.rows:
-            found.append(((a, b), block.difference(a, b)))
+            difference = block.difference(a, b)
+            found.append(((a, b), difference))
     return found
 
 
@@ -180,8 +195,11 @@ class Ranking:
     ) -> None:
         self.significance = significance
         self.target = target
-        known = [row for row in rows if significance.by_seed(row, target) is not None]
-        known.sort(key=lambda row: -self.mean(row))
+        known = []
+        for row in rows:
+            if significance.by_seed(row, target) is not None:
+                known.append(row)
+        known.sort(key=self.mean, reverse=True)
         self.left_out: list[ResultRow] = []
         self.contenders: list[ResultRow] = []
         self.controls: list[ResultRow] = []
@@ -229,7 +247,8 @@ class Ranking:
         """
         k = len(self.contenders)
         families: dict[str, list[tuple[int, int]]] = {}
-        for i, j in combinations(range(len(self.rows)), 2):
+        every = range(len(self.rows))
+        for i, j in combinations(every, 2):
             if j < k:
                 name = self.family
             else:
@@ -278,8 +297,8 @@ class Ranking:
             return None
         above = 0
         below = 0
-        place = self.judged.index(row)
-        for other in self.judged[:place] + self.judged[place + 1 :]:
+        others = [other for other in self.judged if other is not row]
+        for other in others:
             verdict = self.difference(row, other).verdict
             if verdict == BETTER:
                 below += 1
@@ -290,7 +309,8 @@ class Ranking:
     def describe_order(self) -> str:
         """Say whether the order of the judged rows hangs on one task; "" where it cannot."""
         measures = self.target.measures
-        scores = np.empty((len(self.judged), len(measures)))
+        shape = len(self.judged), len(measures)
+        scores = np.empty(shape)
         for line, row in zip(scores, self.judged, strict=True):
             for place, measure in enumerate(measures):
                 runs = self.significance.by_seed(row, alone(measure))
@@ -298,7 +318,8 @@ class Ranking:
                     return ""
                 line[place] = runs.scores.mean()
         labels = [row.label for row in self.judged]
-        return describe_order(scores, labels, [one.task for one in measures])
+        tasks = [one.task for one in measures]
+        return describe_order(scores, labels, tasks)
 
     def groups(self) -> list[tuple[int, ...]]:
         """The largest sets of judged rows, by place, of which no two are separated.
@@ -316,17 +337,26 @@ class Ranking:
                 continue
             both = {group for group in groups if group.issuperset(pair)}
             groups -= both
-            parts = {group - {place} for group in both for place in pair}
-            groups |= {part for part in parts if not any(part < other for other in parts | groups)}
+            parts = set()
+            for group in both:
+                for place in pair:
+                    parts.add(group - {place})
+            others = parts | groups
+            for part in parts:
+                if not any(part < other for other in others):
+                    groups.add(part)
         return sorted(tuple(sorted(group)) for group in groups)
 
     def describe_groups(self) -> list[str]:
         """The groups in words, best first: "1, 2, 4: SCD, SimCSE, whitening"."""
         texts = []
         for group in self.groups():
-            numbers = ", ".join(str(place + 1) for place in group)
-            labels = ", ".join(self.rows[place].label for place in group)
-            texts.append(f"{numbers}: {labels}")
+            numbers = []
+            labels = []
+            for place in group:
+                numbers.append(str(place + 1))
+                labels.append(self.rows[place].label)
+            texts.append(f"{', '.join(numbers)}: {', '.join(labels)}")
         return texts
 
     def describe_left_out(self) -> str:
@@ -347,19 +377,22 @@ class Ranking:
         for row in self.contenders:
             scores = self.runs(row)
             if row.is_trained and np.ptp(scores) > 0:
+                count = len(scores)
+                variance = float(scores.var(ddof=1))
                 rows.append(row)
-                counts.append(len(scores))
-                squares += float(scores.var(ddof=1)) * (len(scores) - 1)
+                counts.append(count)
+                squares += variance * (count - 1)
         if len(rows) < 2:
             return None
 
         by_examples = []
         for a, b in combinations(rows, 2):
-            *_, examples = self.significance.parts(a, b, self.target)
+            _, _, examples = self.significance.parts(a, b, self.target)
             by_examples.append(examples)
-        variance = squares / (sum(counts) - len(counts))
-        examples_variance = float(np.median(by_examples))
-        return min(counts), 100 * variance**0.5, 100 * examples_variance**0.5
+        freedom = sum(counts) - len(counts)
+        by_seeds = squares / freedom
+        of_pairs = float(np.median(by_examples))
+        return min(counts), 100 * by_seeds**0.5, 100 * of_pairs**0.5
 
     def detectable_of(self, a: ResultRow, b: ResultRow, estimate: Interval) -> float:
         """Return the true difference of two rows, in points, that is found in 80 % of comparisons
@@ -368,9 +401,11 @@ class Ranking:
         Args:
             estimate: their difference, with its interval.
         """
-        error = float(sum(self.significance.parts(a, b, self.target)) ** 0.5)
+        variance = sum(self.significance.parts(a, b, self.target))
+        error = float(variance**0.5)
         half = (estimate.high - estimate.low) / 2
-        return 100 * (half + float(ndtri(CHANCE)) * error)
+        beyond = float(ndtri(CHANCE)) * error
+        return 100 * (half + beyond)
 
     @cached_property
     def detectable(self) -> tuple[float, float] | None:
@@ -382,7 +417,9 @@ class Ranking:
             estimate = difference.estimate
             is_known = difference.judged and estimate.low < estimate.high
             if is_known and j < len(self.contenders):
-                found.append(self.detectable_of(self.rows[i], self.rows[j], estimate))
+                a = self.rows[i]
+                b = self.rows[j]
+                found.append(self.detectable_of(a, b, estimate))
         if not found:
             return None
         return min(found), max(found)
@@ -402,9 +439,10 @@ class Question:
 
     def blocks(self) -> dict[str, Ranking]:
         """All rows by block; the only block has no name."""
-        found = {name: self.block(rows) for name, rows in self.results.blocks.items()}
-        if len(found) == 1:
-            return dict(zip([""], found.values(), strict=True))
+        found = {}
+        is_only = len(self.results.blocks) == 1
+        for name, rows in self.results.blocks.items():
+            found["" if is_only else name] = self.block(rows)
         return found
 
 
@@ -413,7 +451,9 @@ def kind_of(difference: Difference, equivalence: float = EQUIVALENCE) -> str:
     if not difference.judged:
         return NOT_JUDGED
     estimate = difference.estimate
-    if -equivalence <= 100 * estimate.low and 100 * estimate.high <= equivalence:
+    low = 100 * estimate.low
+    high = 100 * estimate.high
+    if -equivalence <= low and high <= equivalence:
         return ALIKE
     if estimate.p > ALPHA:
         return OPEN
@@ -431,10 +471,11 @@ def describe_lost_seeds(rows: Iterable[ResultRow]) -> str:
     for row in rows:
         if not row.finished:
             continue
+        statuses = [run.status for run in row.runs]
         for status in ("collapsed", "diverged", "failed"):
-            count = sum(run.status == status for run in row.runs)
+            count = statuses.count(status)
             if count:
-                seeds = f"{count} of {len(row.runs)} seeds of {row.label}"
+                seeds = f"{count} of {len(statuses)} seeds of {row.label}"
                 verb = "is" if count == 1 else "are"
                 said.append(f"{seeds} {status} and {verb} left out")
     return "; ".join(said)
@@ -446,7 +487,8 @@ def describe_detectable(least: float, most: float = 0.0) -> str:
     """
     if least >= _LARGEST:
         return "no difference can be detected"
-    first, last = _points(least), _points(max(least, most))
+    first = _points(least)
+    last = _points(max(least, most))
     if first == last:
         return f"differences of {first} points or more are found in {CHANCE:.0%} of cases"
     return f"differences of {first} to {last} points, by pair, are found in {CHANCE:.0%} of cases"

@@ -24,7 +24,8 @@ def points(value: float) -> str:
 
 def interval_text(estimate: Interval) -> str:
     """Return "[1.90, 2.90]", in points."""
-    low, high = (number_text(100 * x, 2) for x in (estimate.low, estimate.high))
+    low = number_text(100 * estimate.low, 2)
+    high = number_text(100 * estimate.high, 2)
     return f"[{low}, {high}]"
 
 
@@ -42,10 +43,13 @@ def headline(found: Explanation) -> str:
     """Return the difference of the two rows in one sentence."""
     value = found.whole.value
     size = number_text(abs(100 * value), 2)
-    side = "better" if value >= 0 else "worse"
+    side = "worse"
+    if value >= 0:
+        side = "better"
     text = f"{found.a} is {size} points {side} than {found.b} on {found.target.title}"
     text += f" {interval_text(found.whole)}"
-    if known := judge_share(found, found.whole):
+    known = judge_share(found, found.whole)
+    if known:
         text += f" ({known})"
     return f"{text}."
 
@@ -55,11 +59,13 @@ def answer_lines(found: Explanation, notes: Sequence[str] = ()) -> list[str]:
     names = [share.settings for share in found.shares]
     width = max(map(len, names))
     lines = [f"{headline(found)} Of these points:"]
-    for share in found.shares:
-        name = f"  {share.settings:{width}}"
-        value = f"{points(share.share.value):>7} {interval_text(share.share)}"
-        known = judge_share(found, share.share)
-        lines.append(f"{name}  {value}  {known}".rstrip())
+    for one in found.shares:
+        name = f"  {one.settings:{width}}"
+        value = points(one.share.value)
+        interval = interval_text(one.share)
+        known = judge_share(found, one.share)
+        line = f"{name}  {value:>7} {interval}  {known}"
+        lines.append(line.rstrip())
     lines += [sentence for sentence in sentences(found) if sentence]
     return [*lines, *notes]
 
@@ -75,8 +81,9 @@ def sentences(found: Explanation) -> list[str]:
 
 def _describe_runs(found: Explanation) -> str:
     seeds = _count(found.seeds, "seed")
-    text = f"{found.runs} runs of {len(found.rows)} rows, {seeds} each"
-    return f"{text}{_describe_orders(found)}{_describe_level(found)}."
+    orders = _describe_orders(found)
+    level = _describe_level(found)
+    return f"{found.runs} runs of {len(found.rows)} rows, {seeds} each{orders}{level}."
 
 
 def _describe_smallest(found: Explanation) -> str:
@@ -98,8 +105,11 @@ def _describe_interaction(found: Explanation) -> str:
     one = found.interaction
     if one is None:
         return ""
-    side = "more" if one.estimate.value > 0 else "less"
-    size = number_text(abs(100 * one.estimate.value), 2)
+    points_together = 100 * one.estimate.value
+    side = "less"
+    if points_together > 0:
+        side = "more"
+    size = number_text(abs(points_together), 2)
     return (
         f'"{one.one}" and "{one.other}" together add {size} points {side} than each alone '
         f"{interval_text(one.estimate)}."
@@ -115,7 +125,8 @@ def _describe_orders(found: Explanation) -> str:
 def _describe_level(found: Explanation) -> str:
     if found.level >= 0.05:
         return ""
-    confidence = f"{100 * (1 - found.level):.3g} %"
+    share = 100 * (1 - found.level)
+    confidence = f"{share:.3g} %"
     return (
         f"; this design was analysed before with fewer seeds, so the intervals are at {confidence}"
     )

@@ -138,9 +138,10 @@ class DesignRows:
         for runs in self.runs.values():
             if len(runs.seeds) > 1:
                 several.append(set(runs.seeds))
-        if not several:
-            return next(iter(self.runs.values())).seeds[:1]
-        return sorted(set.intersection(*several))
+        if several:
+            return sorted(set.intersection(*several))
+        first = next(iter(self.runs.values()))
+        return first.seeds[:1]
 
     def score(self, design: Design) -> DesignScores:
         """Return scores and influences of the rows of a design, seed by seed."""
@@ -155,8 +156,12 @@ class DesignRows:
             scores.append(runs.scores[places])
             influences = self._significance.influences(runs, self._target)
             parts.append([of_task[places] for of_task in influences])
-        by_task = [np.stack(of_rows) for of_rows in zip(*parts, strict=True)]
-        texts = [self._significance.texts(one) for one in self._target.measures]
+        by_task = []
+        for of_rows in zip(*parts, strict=True):
+            by_task.append(np.stack(of_rows))
+        texts = []
+        for measure in self._target.measures:
+            texts.append(self._significance.texts(measure))
         return DesignScores(np.stack(scores), by_task, texts)
 
 
@@ -190,8 +195,12 @@ def explain(
     means = scored.scores.mean(axis=1)
     (whole,) = judge_contrasts(scored, design.whole, level)
     shares = judge_contrasts(scored, design.shares, level)
-    first = {n: float(weights @ means) for n, weights in design.weigh_change(True).items()}
-    last = {n: float(weights @ means) for n, weights in design.weigh_change(False).items()}
+    first = {}
+    for number, weights in design.weigh_change(True).items():
+        first[number] = float(weights @ means)
+    last = {}
+    for number, weights in design.weigh_change(False).items():
+        last[number] = float(weights @ means)
     found = []
     for number, (name, settings) in enumerate(factors):
         found.append(
@@ -229,11 +238,13 @@ def _find_interaction(
     weights = design.interactions
     if not weights:
         return None
-    estimates = judge_contrasts(scored, np.stack(list(weights.values())), level)
+    contrasts = np.stack(list(weights.values()))
+    estimates = judge_contrasts(scored, contrasts, level)
     found = []
     for (one, other), estimate in zip(weights, estimates, strict=True):
         if estimate.p <= level:
-            found.append(Interaction(names[one], names[other], estimate))
+            interaction = Interaction(names[one], names[other], estimate)
+            found.append(interaction)
     return max(found, key=lambda one: abs(one.estimate.value), default=None)
 
 
@@ -249,8 +260,14 @@ def _find_smallest(
     """
     means = scored.scores.mean(axis=1)
     gaps = np.abs(means[-1] - means)
-    near = [subset for subset, place in design.places.items() if gaps[place] <= equivalence / 100]
-    best = min(near, key=lambda subset: (len(subset), gaps[design.places[subset]]))
+    margin = equivalence / 100
+    near = [subset for subset, place in design.places.items() if gaps[place] <= margin]
+
+    def order(subset: Subset) -> tuple[int, float]:
+        place = design.places[subset]
+        return len(subset), gaps[place]
+
+    best = min(near, key=order)
     named = tuple(names[number] for number in sorted(best))
     if len(best) == design.count:
         return Smallest(named, None)
@@ -262,13 +279,14 @@ def _find_smallest(
 
 
 def _describe_row(rows: DesignRows, subset: Subset, names: Sequence[str]) -> RowBetween:
-    mean, sd = mean_sd(100 * rows.runs[subset].scores)
+    scores = rows.runs[subset].scores
+    mean, sd = mean_sd(100 * scores)
     return RowBetween(
         rows.rows[subset].label,
         tuple(names[number] for number in sorted(subset)),
         mean,
         sd,
-        len(rows.runs[subset].scores),
+        len(scores),
     )
 
 
@@ -279,5 +297,9 @@ def parts_of(groups: Sequence[frozenset[str]], subset: Subset) -> frozenset[str]
 
 def unions(groups: Sequence[frozenset[str]]) -> list[Subset]:
     """Return all subsets of some factors."""
-    sizes = range(len(groups) + 1)
-    return [frozenset(some) for n in sizes for some in combinations(range(len(groups)), n)]
+    every = range(len(groups))
+    found = []
+    for size in range(len(groups) + 1):
+        for some in combinations(every, size):
+            found.append(frozenset(some))
+    return found

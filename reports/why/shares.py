@@ -30,7 +30,7 @@ from scipy.special import stdtr, stdtrit
 
 from reports.stats.clusters import chance
 from reports.stats.estimate import Estimate, Floats
-from reports.stats.simultaneous import ALPHA, combine_freedom, moderate
+from reports.stats.simultaneous import ALPHA, combine_freedom, list_estimates, moderate
 
 _NOTHING = 1e-18  # a variance below it: rounding
 
@@ -59,12 +59,17 @@ class Design:
     def subsets(self) -> tuple[Subset, ...]:
         """The rows, from the second row (no factor) to the first one (all factors)."""
         found: set[Subset] = set()
+        every = range(self.count)
         for size in range(self.count + 1):
             if self.orders:
                 found.update(frozenset(order[:size]) for order in self.orders)
             else:
-                found.update(map(frozenset, combinations(range(self.count), size)))
-        return tuple(sorted(found, key=lambda some: (len(some), sorted(some))))
+                found.update(map(frozenset, combinations(every, size)))
+
+        def place(some: Subset) -> tuple[int, list[int]]:
+            return len(some), sorted(some)
+
+        return tuple(sorted(found, key=place))
 
     @cached_property
     def places(self) -> dict[Subset, int]:
@@ -81,10 +86,12 @@ class Design:
             return weights
         for subset, place in self.places.items():
             for factor in range(self.count):
-                others = len(subset - {factor})
-                weight = factorial(others) * factorial(self.count - others - 1)
-                sign = 1 if factor in subset else -1
-                weights[factor, place] = sign * weight / factorial(self.count)
+                before = len(subset - {factor})
+                after = self.count - before - 1
+                weight = factorial(before) * factorial(after)
+                if factor not in subset:
+                    weight = -weight
+                weights[factor, place] = weight / factorial(self.count)
         return weights
 
     def _steps(self, order: Order) -> Floats:
@@ -112,10 +119,9 @@ class Design:
         every = frozenset(range(self.count))
         found = {}
         for factor in range(self.count):
+            before = every - {factor}
             if first:
-                before = frozenset[int]()
-            else:
-                before = every - {factor}
+                before = frozenset()
             after = before | {factor}
             if before in self.places and after in self.places:
                 weights = np.zeros(len(self.subsets))
@@ -152,7 +158,9 @@ class Design:
         for subset in self.subsets:
             if a in subset or b in subset:
                 continue
-            four = [subset, subset | {a}, subset | {b}, subset | {a, b}]
+            with_a = subset | {a}
+            with_b = subset | {b}
+            four = [subset, with_a, with_b, with_a | with_b]
             if all(one in self.places for one in four):
                 found.append([self.places[one] for one in four])
         return found
@@ -164,8 +172,9 @@ def draw_orders(count: int, pairs: int, seed: int = 0) -> tuple[Order, ...]:
     """
     rng = np.random.default_rng(seed)
     found: dict[Order, None] = {}
-    while len(found) < min(2 * pairs, factorial(count)):
-        order = tuple(int(factor) for factor in rng.permutation(count))
+    most = min(2 * pairs, factorial(count))
+    while len(found) < most:
+        order = tuple(rng.permutation(count).tolist())
         found[order] = None
         found[order[::-1]] = None
     return tuple(found)
@@ -227,8 +236,7 @@ def judge_contrasts(scored: DesignScores, weights: Floats, level: float = ALPHA)
     p[same & (size > _NOTHING)] = 0.0
     critical = -stdtrit(total, level / count / 2)
     half = critical * error
-    columns = (value, value - half, value + half, p)
-    return [Estimate(*map(float, line)) for line in zip(*columns, strict=True)]
+    return list_estimates(value, half, p)
 
 
 def _estimate_examples(scored: DesignScores, weights: Floats) -> tuple[Floats, Floats]:

@@ -120,32 +120,40 @@ def classify(
         on_test = _accuracy(labels, y["test"])
         return Accuracies(float(rounded.max()), on_test, labels)
     nested = len(rows) == 1
-    state = _NESTED_STATE if nested else config.seed
     if nested:
+        state = _NESTED_STATE
         outer = outer_folds(whole_y, config.kfold)
     else:
+        state = config.seed
         outer = [(rows[0], rows[1])]
     inner = []
     for train, _ in outer:
         for a, b in _folds(whole_y[train], config.kfold, state):
-            inner.append(Split(train[a], train[b], _NONE))
+            split = Split(train[a], train[b], _NONE)
+            inner.append(split)
     l2 = np.tile(grid, (len(inner), 1))
-    searched = solve(whole_x, whole_y, inner, l2, classes, config).accuracy
-    by_fold = searched.reshape(len(outer), config.kfold, -1)
+    searched = solve(whole_x, whole_y, inner, l2, classes, config)
+    by_fold = searched.accuracy.reshape(len(outer), config.kfold, -1)
     rounded = _percent(by_fold.mean(axis=1))
+    best = rounded.argmax(axis=1)
+    chosen = grid[best][:, None]
     refits = [_with_validation(train, test, config) for train, test in outer]
-    chosen = grid[rounded.argmax(axis=1)]
-    fitted = solve(whole_x, whole_y, refits, chosen[:, None], classes, config).predicted
+    fitted = solve(whole_x, whole_y, refits, chosen, classes, config)
     predicted = np.zeros_like(whole_y)
     fold = np.zeros_like(whole_y)
     accuracies = []
     for number, (_, test) in enumerate(outer):
-        predicted[test] = fitted[number][0]
+        (labels,) = fitted.predicted[number]
+        predicted[test] = labels
         fold[test] = number
-        accuracies.append(_accuracy(predicted[test], whole_y[test]))
-    on_dev = round(float(np.mean(rounded.max(axis=1))), 2)
+        accuracies.append(_accuracy(labels, whole_y[test]))
+    of_folds = rounded.max(axis=1)
+    on_dev = round(float(np.mean(of_folds)), 2)
     on_test = round(float(np.mean(accuracies)), 2)
-    return Accuracies(on_dev, on_test, predicted[rows[-1]], fold if nested else None)
+    tested = predicted[rows[-1]]
+    if nested:
+        return Accuracies(on_dev, on_test, tested, fold)
+    return Accuracies(on_dev, on_test, tested)
 
 
 def _percent(shares: Array) -> NDArray[np.float64]:
@@ -156,7 +164,8 @@ def _percent(shares: Array) -> NDArray[np.float64]:
 
 
 def _accuracy(predicted: Array, gold: Array) -> float:
-    return round(100 * float((predicted == gold).mean()), 2)
+    share = float((predicted == gold).mean())
+    return round(100 * share, 2)
 
 
 def outer_folds(y: Array, k: int) -> list[tuple[Rows, Rows]]:
@@ -214,11 +223,14 @@ def solve(
     whole_y = np.asarray(y, dtype=np.int64)
     labels = torch.as_tensor(whole_y, device=features.device)
     accuracy = np.zeros(l2.shape)
-    predicted = [np.zeros((0, 0), dtype=np.int64)] * len(splits)
+    nothing = np.zeros((0, 0), dtype=np.int64)
+    predicted = [nothing] * len(splits)
     gathered = features.shape[1] * config.batch_size  # numbers of a batch of one fit
     together = max(1, _GATHERED // gathered)
-    # what decides the shuffles
-    alike = np.array([(len(split.train), split.drawn) for split in splits])
+    shuffles = []  # what decides them
+    for split in splits:
+        shuffles.append((len(split.train), split.drawn))
+    alike = np.array(shuffles)
     for one in np.unique(alike, axis=0):
         group = np.flatnonzero((alike == one).all(axis=1))
         parts = math.ceil(len(group) / together)
@@ -245,7 +257,10 @@ def with_ones(x: Array) -> Tensor:
     vectors = np.asarray(x, dtype=np.float32)
     ones = np.ones((len(x), 1), dtype=np.float32)
     rows = np.concatenate([vectors, ones], axis=1)
-    return torch.as_tensor(rows, device="cuda" if torch.cuda.is_available() else "cpu")
+    device = "cpu"
+    if torch.cuda.is_available():
+        device = "cuda"
+    return torch.as_tensor(rows, device=device)
 
 
 class ClassifierStack:
@@ -287,8 +302,9 @@ class ClassifierStack:
             weight = torch.empty(b, a).uniform_(-bound, bound, generator=generator)
             bias = torch.empty(b, 1).uniform_(-bound, bound, generator=generator)
             layer = torch.cat([weight, bias], dim=1).to(x.device)
-            copies = layer.expand(*decay.shape, *layer.shape).clone()
-            self.layers.append(copies.requires_grad_())
+            of_fits = layer.expand(*decay.shape, *layer.shape)
+            copies = of_fits.clone().requires_grad_()
+            self.layers.append(copies)
         kind, settings = get_optimizer(config.optim)
         if kind in _FUSED:
             self.optimizer = kind(self.layers, fused=True, **settings)
@@ -303,7 +319,8 @@ class ClassifierStack:
     def train_epoch(self, errors: Errors) -> None:
         """One pass over the training rows in batches, in the next shuffled order."""
         shuffled = self.shuffle.permutation(self.train.shape[1])
-        order = self.train[:, torch.as_tensor(shuffled, device=self.x.device)]
+        places = torch.as_tensor(shuffled, device=self.x.device)
+        order = self.train[:, places]
         for rows in torch.split(order, self.config.batch_size, dim=1):
             buffer = self.buffer[: rows.numel()]
             batch = torch.index_select(self.x, 0, rows.reshape(-1), out=buffer)
@@ -320,8 +337,11 @@ class ClassifierStack:
         up to zero.
         """
         last, *first = reversed(self.layers)
-        w = last[:, :, 1:] - last[:, :, :1]
-        hidden = mask = None
+        of_first_class = last[:, :, :1]
+        w = last[:, :, 1:] - of_first_class
+        to_classes = w[..., :-1]
+        hidden = None
+        mask = None
         if first:
             hidden = _products(first[0], x)
             # one mask for all fits of a step: each fit alone sees an ordinary dropout
@@ -334,7 +354,7 @@ class ClassifierStack:
         if hidden is None:
             z = _products(w, x)
         else:
-            z = w[..., :-1] @ hidden + w[..., -1:]
+            z = to_classes @ hidden + w[..., -1:]
         error = errors(z, rows)
         for layer in self.layers:
             layer.grad = torch.mul(layer, self.decay, out=layer.grad)
@@ -343,7 +363,8 @@ class ClassifierStack:
         else:
             of_bias = error.sum(-1, keepdim=True)
             gradient = torch.cat([error @ hidden.mT, of_bias], dim=-1)
-            back = (w[..., :-1].mT @ error) * hidden * (1 - hidden)
+            of_hidden = to_classes.mT @ error
+            back = of_hidden * hidden * (1 - hidden)
             if mask is not None:
                 back = back * mask
             of_first = torch.bmm(back.flatten(1, 2), x)
@@ -359,9 +380,9 @@ class ClassifierStack:
         self.decay = self.decay[splits]
         for layer in self.layers:
             state = self.optimizer.state[layer]
-            state.update(
-                {key: value[splits] for key, value in state.items() if value.shape == layer.shape}
-            )
+            for key, value in state.items():
+                if value.shape == layer.shape:
+                    state[key] = value[splits]
             layer.data = layer.data[splits]
             layer.grad = None
 
@@ -370,10 +391,11 @@ def logits(layers: Sequence[Tensor], x: Tensor) -> Tensor:
     """(S, R, classes, b) for x (S, b, d + 1)."""
     first, *second = layers
     z = _products(first, x)
-    if second:
-        last = second[0]
-        return last[..., :-1] @ z.sigmoid_() + last[..., -1:]
-    return z
+    if not second:
+        return z
+    (last,) = second
+    of_hidden = last[..., :-1] @ z.sigmoid_()
+    return of_hidden + last[..., -1:]
 
 
 def _products(w: Tensor, x: Tensor) -> Tensor:
