@@ -11,11 +11,13 @@ import tomllib
 from collections.abc import Mapping
 from functools import partial
 from reprlib import Repr
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.errors import InputError
+
+T = TypeVar("T")
 
 
 def option(
@@ -87,6 +89,15 @@ def setting(text: str, example: str = "temperature=0.1") -> tuple[str, Any]:
         return key, value
     except RecursionError:
         raise InputError(f"--set {key}: its value is nested too deeply", key="--set") from None
+
+
+def drop_unset(values: Mapping[str, T | None]) -> dict[str, T]:
+    """Return values without those that are None.
+
+    >>> drop_unset({"pooling": "cls", "max_length": None})
+    {'pooling': 'cls'}
+    """
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def nearest(word: str, known: list[str]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from harness.api.keywords import check_options
 from harness.api.methods import register_given
+from harness.config import drop_unset
 from harness.errors import InputError
 from harness.evaluation.model_scores import Scores
 from harness.files.hashing import content_id
@@ -103,8 +104,7 @@ def evaluate(
     _check_count("batch_size", batch_size)
     _check_count("max_length", max_length)
     if isinstance(model, type) and issubclass(model, Method):
-        own = {"pooling": pooling, "max_length": max_length}
-        given = {key: value for key, value in own.items() if value is not None}
+        given = drop_unset({"pooling": pooling, "max_length": max_length})
         model = _fit_untrained(model, given | options)
         pooling = None
         max_length = None
@@ -274,7 +274,7 @@ def _list_stated(
         "prompts": prompts,
         "dtype": dtype if dtype != "fp32" else None,
     }
-    return {key: value for key, value in settings.items() if value is not None}
+    return drop_unset(settings)
 
 
 def resolve_suites(suites: Any, source: str) -> list[Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.commands import options
 from harness.commands.dry_run import show_differences, show_runs
+from harness.config import drop_unset
 from harness.errors import InputError
 from harness.files.printable import join_some, tell, tell_lines
 
@@ -110,8 +111,7 @@ def run(args: argparse.Namespace) -> int:
     from harness import api
     from reports.write import report_folder
 
-    bounds = {"most": args.max_seeds, "equivalence": args.equivalence}
-    until = {key: value for key, value in bounds.items() if value is not None}
+    until = drop_unset({"most": args.max_seeds, "equivalence": args.equivalence})
     if until and not args.until:
         raise InputError("--max-seeds, --equivalence: require --until decided")
     choices = {name: getattr(args, name) for name in ("only", "rehearse", "against")}

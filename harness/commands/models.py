@@ -279,7 +279,10 @@ def _prompts(given: str | None) -> Any:
     if given is None or given == "own":
         return given
     prompts = read_json(Path(given))
-    if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
+    are_texts = False
+    if isinstance(prompts, dict):
+        are_texts = all(isinstance(text, str) for text in prompts.values())
+    if not are_texts:
         raise InputError(
             f'--prompts {given}: expected texts by kind of task, as {{"STS": "query: "}}',
             key="--prompts",
@@ -297,7 +300,8 @@ def _show(title: str, result: Any, suites: list[str]) -> None:
             value = f"{100 * s.value:.2f}"
         else:
             value = f"{s.value:.3f}"
-        rows.append((s.task, s.split, s.metric, s.aggregation, value, f"{s.n:,}", s.protocol))
+        n = f"{s.n:,}"
+        rows.append((s.task, s.split, s.metric, s.aggregation, value, n, s.protocol))
     tell(title)
     print_columns(rows, right=(4, 5))
     averages = {}

@@ -10,7 +10,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
-from harness.config import nearest, setting
+from harness.config import drop_unset, nearest, setting
 from harness.errors import InputError
 from harness.files.printable import safe_line
 from harness.files.reading import is_there
@@ -76,7 +76,8 @@ class Parser(argparse.ArgumentParser):
             if is_command and value in REPLACED:
                 raise argparse.ArgumentError(None, REPLACED[value])
             known = [str(choice) for choice in action.choices]
-            message = f'unknown "{value}"{nearest(str(value), known)}; known: {", ".join(known)}'
+            hint = nearest(str(value), known)
+            message = f'unknown "{value}"{hint}; known: {", ".join(known)}'
             raise argparse.ArgumentError(action, message)
 
 
@@ -329,9 +330,8 @@ CONFIG.add_argument(
 
 def run_settings(args: argparse.Namespace) -> dict[str, Any]:
     """What the options of `RUNS` say, as the functions of the API take it."""
-    given = {"name": args.executor, "workers": args.workers}
     return {
-        "executor": {key: value for key, value in given.items() if value is not None},
+        "executor": drop_unset({"name": args.executor, "workers": args.workers}),
         "tracked": args.tracking_uri != "none",
         "tracking_uri": args.tracking_uri,
         "progress": Reporter(quiet=args.quiet),

@@ -193,9 +193,11 @@ def split_name(text: str) -> tuple[Path, str | None]:
     Raises:
         InputError: no part before a "#" is an existing path.
     """
-    for end in [len(text), *(mark.start() for mark in re.finditer("#", text))]:
-        if is_there(Path(text[:end])):
-            return Path(text[:end]), text[end + 1 :] or None
+    ends = [mark.start() for mark in re.finditer("#", text)]
+    for end in [len(text), *ends]:
+        report = Path(text[:end])
+        if is_there(report):
+            return report, text[end + 1 :] or None
     raise InputError(
         f"{one_line(text)}: no such report",
         file=one_line(text),
@@ -209,22 +211,29 @@ def read_report(path: Path) -> dict[str, Any]:
     Raises:
         InputError: not a report, or damaged.
     """
-    names = ("data.json", "index.html")
-    if path.is_dir():
-        file = next((path / name for name in names if (path / name).is_file()), path)
-    else:
-        file = path
+    file = _file_of_report(path)
     try:
         text = read_text(file)
         inside = re.search(
             r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL
         )
-        data = parse_json(inside[1] if inside and file.suffix != ".json" else text)
+        if inside and file.suffix != ".json":
+            text = inside[1]
+        data = parse_json(text)
         if not isinstance(data["tables"], dict) or not data["runs"]:
             raise TypeError
     except (InputError, ValueError, KeyError, TypeError, RecursionError):
         raise InputError(_DAMAGED, file=file) from None
     return dict(data)
+
+
+def _file_of_report(path: Path) -> Path:
+    """Return the file of a report's folder that has its data; a file is returned unchanged."""
+    for name in ("data.json", "index.html"):
+        file = path / name
+        if file.is_file():
+            return file
+    return path
 
 
 def find_cells(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -237,14 +246,16 @@ def find_cells(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
                     cell = row["cells"][column["key"]]
                     records = cell.get("records")
                     if records and data["runs"].keys() >= set(records):
-                        cells[f"{key}:{row['name']}:{column['key']}"] = cell
+                        name = f"{key}:{row['name']}:{column['key']}"
+                        cells[name] = cell
         return cells
     except (KeyError, TypeError, AttributeError):
         raise InputError(_DAMAGED) from None
 
 
 def _format_cell(cell: dict[str, Any]) -> str:
-    return f"{cell['text']} {cell.get('spread', '')}".strip()
+    spread = cell.get("spread", "")
+    return f"{cell['text']} {spread}".strip()
 
 
 def _repeat(

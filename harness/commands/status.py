@@ -77,8 +77,9 @@ def show_status(args: argparse.Namespace) -> int:
     else:
         for state in states:
             _show(state)
-    if any(run["state"] == "failed" for state in states for run in state["runs"]):
-        return 1
+    for state in states:
+        if any(run["state"] == "failed" for run in state["runs"]):
+            return 1
     return 0
 
 

@@ -107,10 +107,10 @@ def _introduce(study: Study, space: Space) -> None:
         f"{len(plan_trials(study, space))} trials of {length}, seeds {study.seeds}"
     )
     for p in space.parameters:
+        condition = ""
         if p.when:
-            condition = f" (when {', '.join(f'{k} = {v}' for k, v in p.when.items())})"
-        else:
-            condition = ""
+            values = [f"{option} = {value}" for option, value in p.when.items()]
+            condition = f" (when {', '.join(values)})"
         tell(f"  {p.name}: {p.describe()}{condition}")
 
 
@@ -133,10 +133,12 @@ def _show(result: StudyResult, *, top: int) -> None:
     )
     for table in tables:
         if table is not None:
+            heads = [column.title for column in table.columns]
             lines = []
             for row in table.rows:
-                lines.append([f"{cell.text} {cell.spread}".strip() for cell in row.cells])
-            print_table(table.title, [column.title for column in table.columns], lines)
+                texts = [f"{cell.text} {cell.spread}" for cell in row.cells]
+                lines.append([text.strip() for text in texts])
+            print_table(table.title, heads, lines)
     tell(f"report: {result.files}/index.html")
     if leading:
         said = compare_with_start(leading[0], start)

@@ -56,7 +56,10 @@ def print_table(
 
     table = Table(title=plain(title))
     for i, column in enumerate(columns):
-        table.add_column(plain(column), justify="left" if i == 0 or texts else "right")
+        if i == 0 or texts:
+            table.add_column(plain(column), justify="left")
+        else:
+            table.add_column(plain(column), justify="right")
     for row in rows:
         table.add_row(*map(plain, row))
     if sys.stdout.isatty():

@@ -16,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from harness.config import drop_unset
 from harness.errors import InputError, RunError, StopRequested
 from harness.executors.executor import LEAVE, TICK, Executor, JobResult, use_threads
 from harness.files.links import real_path
@@ -193,7 +194,7 @@ class Slurm(Executor):
             "slurm_partition": own.pop("partition", None),
             "slurm_additional_parameters": own or None,
         }
-        return {name: value for name, value in parameters.items() if value is not None}
+        return drop_unset(parameters)
 
 
 class Queued:

@@ -287,9 +287,7 @@ def _result(score: Score, record: Record) -> EvalResult | None:
         task = ("information-retrieval", "Information Retrieval")
     else:
         return None
-    protocols = record.protocols
-    defined = protocols.get(score.comparable) or protocols.get(score.protocol) or {}
-    data = defined.get("data")
+    data = record.protocol_of(score).get("data")
     if score.aggregation:
         how = f", {score.aggregation}"
     else:

@@ -215,6 +215,11 @@ class Record(BaseModel):
     def dev(self) -> dict[str, Any] | None:
         return self.spec.dev
 
+    def protocol_of(self, score: Score) -> dict[str, Any]:
+        """Return what was hashed as the protocol of a score; empty where it was not stored."""
+        stated = self.protocols.get(score.comparable)
+        return stated or self.protocols.get(score.protocol, {})
+
     @property
     def inputs(self) -> dict[str, str]:
         return self.spec.inputs

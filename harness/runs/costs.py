@@ -82,6 +82,14 @@ class RowCost:
     fault: str = ""
 
     @property
+    def first_job(self) -> Job | None:
+        """The first run that can be made here; None where none can."""
+        for job in self.jobs:
+            if not job.spec.missing:
+                return job
+        return None
+
+    @property
     def due(self) -> int:
         """Runs that have to be executed."""
         return self.states[TO_TRAIN] + self.states[TO_SCORE]
@@ -255,7 +263,8 @@ class CostEstimate:
 
     def _estimate(self, cost: RowCost) -> None:
         """Estimate a run from what was timed: its training steps, and the sentences to encode."""
-        job = next(job for job in cost.jobs if not job.spec.missing)
+        job = cost.first_job
+        assert job is not None
         try:
             rates = self._find_rates(job)
             scoring = self._find_scoring(job)
@@ -312,11 +321,13 @@ class CostEstimate:
         if corrections:  # the runs that correct have all that a run does
             first = other = 0.0
         for cost in unknown:
-            job = next(job for job in cost.jobs if not job.spec.missing)
+            job = cost.first_job
+            assert job is not None
             typical = self._typical.find(job)
             if typical is None:
                 continue
-            factor = corrections.get(job.spec.base_model, corrections.get("", 1.0))
+            of_all = corrections.get("", 1.0)
+            factor = corrections.get(job.spec.base_model, of_all)
             cost.training = typical.training * factor
             cost.scoring = typical.scoring * factor + other
             cost.weights = typical.weights
@@ -334,20 +345,22 @@ class CostEstimate:
         """
         sums: dict[str, tuple[float, float]] = {}
         for cost in known:
-            job = next((job for job in cost.jobs if not job.spec.missing), None)
+            job = cost.first_job
             if job is None:
-                typical = None
-            else:
-                typical = self._typical.find(job)
-            if job is None or typical is None:
+                continue
+            typical = self._typical.find(job)
+            if typical is None:
                 continue
             actual = (cost.training or 0.0) + (cost.scoring or 0.0)
             expected = typical.training + typical.scoring
             if actual and expected:
                 for key in (job.spec.base_model, ""):
-                    so_far = sums.get(key, (0.0, 0.0))
-                    sums[key] = (so_far[0] + actual, so_far[1] + expected)
-        return {key: actual / expected for key, (actual, expected) in sums.items()}
+                    took, was_expected = sums.get(key, (0.0, 0.0))
+                    sums[key] = (took + actual, was_expected + expected)
+        ratios = {}
+        for key, (took, was_expected) in sums.items():
+            ratios[key] = took / was_expected
+        return ratios
 
     def _find_scoring(self, job: Job) -> tuple[float, float] | None:
         """Return how many sentences a run encodes for its tasks, and the seconds of their scoring
@@ -438,7 +451,8 @@ class TypicalCosts:
         key = row.corpus.model_dump_json()
         if key not in self._corpora:
             sample = texts_of_corpus(corpus)
-            self._corpora[key] = Texts.of(sample), len(sample) / min(len(corpus), _SAMPLE)
+            items = min(len(corpus), _SAMPLE)
+            self._corpora[key] = Texts.of(sample), len(sample) / items
         texts, of_item = self._corpora[key]
         longest = getattr(row.config, "train_length", None) or shape.positions
         item = of_item * text_seconds(shape, texts, longest)
@@ -544,7 +558,8 @@ def count_texts(tasks: Iterable[str], most: int | None = None) -> int:
     """
     from harness.evaluation.scoring import each, texts_of
 
-    readable, _ = each([find_task(key) for key in tasks], lambda task: texts_of(task, most))
+    found = [find_task(key) for key in tasks]
+    readable, _ = each(found, lambda task: texts_of(task, most))
     distinct: set[str] = set()
     for _, texts in readable:
         distinct.update(texts)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.config import drop_unset
 from harness.files.model_names import MTEB_MODEL, UNKNOWN, kind_of_model
 from harness.files.reading import read_toml
 from harness.registry import COMMAND
@@ -106,8 +107,9 @@ def _settings(spec: RunSpec, trained: Mapping[str, Any], **given: Any) -> Settin
             settings["prompts"] = "of its makers"
     if text is not None:
         settings["text"] = _describe_text(text)
-        own = spec.method == COMMAND
-        settings["loop"] = "own loop: selection, batches and budget unknown" if own else "shared"
+        settings["loop"] = "shared"
+        if spec.method == COMMAND:
+            settings["loop"] = "own loop: selection, batches and budget unknown"
     if trained and dev is not None:
         settings["dev"] = f"{dev['task']} ({dev['source']})"
         if "pairs" in dev:
@@ -117,8 +119,7 @@ def _settings(spec: RunSpec, trained: Mapping[str, Any], **given: Any) -> Settin
             # the untrained weights and the last step are evaluated too
             between = range(0, trained["steps"], every)
             settings["evaluations"] = len(between) + 1
-    found = settings | given
-    return {key: value for key, value in found.items() if value is not None}
+    return drop_unset(settings | given)
 
 
 def _describe_text(text: Mapping[str, Any]) -> str:
@@ -226,14 +227,21 @@ def find_differences(rows: Mapping[tuple[str, str], Sequence[Settings]]) -> Diff
     groups["base_model"] = [every]
     marked = []
     for column in columns:
-        if column.why and any(_differ_much(column.key, runs) for runs in groups[column.key]):
+        if not column.why:
+            continue
+        if any(_differ_much(column.key, runs) for runs in groups[column.key]):
             marked.append(column)
     columns.sort(key=lambda column: column not in marked)
     texts = {}
     for column in columns:
         of_rows = [_text(column.key, runs) for runs in rows.values()]
         texts[column.key] = tuple(of_rows)
-    return Differences(tuple(rows), tuple(columns), texts, tuple(marked))
+    return Differences(
+        tuple(rows),
+        tuple(columns),
+        texts,
+        tuple(marked),
+    )
 
 
 def _runs_on(base_model: str, rows: Mapping[tuple[str, str], Sequence[Settings]]) -> list[Settings]:
@@ -252,13 +260,20 @@ def _differ_much(key: str, runs: Sequence[Settings]) -> bool:
     values = [run[key] for run in runs if key in run]
     if key == "seen" and values:
         largest_batch = max(run.get("batch_size", 0) for run in runs)
-        return bool(max(values) - min(values) > largest_batch)
+        span = max(values) - min(values)
+        return bool(span > largest_batch)
     if key == "rate_from":
-        kinds = ("searched", "default", "given", "ours", "for rehearsals")
-        values = [
-            next((kind for kind in kinds if value.startswith(kind)), "paper") for value in values
-        ]
-    return len(set(map(str, values))) > 1
+        values = [_kind_of_rate(value) for value in values]
+    distinct = set(map(str, values))
+    return len(distinct) > 1
+
+
+def _kind_of_rate(origin: str) -> str:
+    """Return the kind of what a learning rate comes from."""
+    for kind in ("searched", "default", "given", "ours", "for rehearsals"):
+        if origin.startswith(kind):
+            return kind
+    return "paper"
 
 
 def _text(key: str, runs: Sequence[Settings]) -> str:
@@ -270,7 +285,8 @@ def _text(key: str, runs: Sequence[Settings]) -> str:
     texts = list(dict.fromkeys(words))
     if len(texts) < 4:
         return " / ".join(texts)
-    return f"{texts[0]} / ... / {texts[-1]}"
+    first, *_, last = texts
+    return f"{first} / ... / {last}"
 
 
 def _words(value: Any) -> str:
@@ -286,4 +302,5 @@ def _words(value: Any) -> str:
 
 def summarise_differences(plan: Plan) -> str:
     """One line on differences that usually matter; empty where there are none."""
-    return ", ".join(column.title.lower() for column in find_planned_differences(plan).marked)
+    marked = find_planned_differences(plan).marked
+    return ", ".join(column.title.lower() for column in marked)

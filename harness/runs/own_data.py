@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from harness.config import drop_unset
 from harness.files.atomic import write_atomic
 from harness.files.reading import inline, is_there, toml_comment, toml_lines
 from harness.results.comparison import ListedFile
@@ -91,8 +92,7 @@ def experiment_text(keys: Mapping[str, Any]) -> str:
 def _drop_nulls(value: Any) -> Any:
     """Return a tree without the keys that are None, which TOML does not have."""
     if isinstance(value, dict):
-        stated = {key: part for key, part in value.items() if part is not None}
-        return {key: _drop_nulls(part) for key, part in stated.items()}
+        return {key: _drop_nulls(part) for key, part in drop_unset(value).items()}
     if isinstance(value, list):
         return [_drop_nulls(part) for part in value]
     return value

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from harness import registry
-from harness.config import nearest
+from harness.config import drop_unset, nearest
 from harness.errors import InputError
 from harness.files.hashing import sha256_of
 from harness.files.model_names import is_file
@@ -499,8 +499,7 @@ def _relocate_file(table: Mapping[str, Any], key: str, own: Places) -> dict[str,
 
 def _relocate_suite(entry: Any, own: Places) -> Any:
     table = entry if isinstance(entry, dict) else {"task": entry}
-    stated = {key: value for key, value in table.items() if value is not None}
-    file = TaskFile(**stated)
+    file = TaskFile(**drop_unset(table))
     one = own.find(file.task.removeprefix(file.prefix))
     if one is None:
         return entry

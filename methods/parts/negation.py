@@ -66,36 +66,41 @@ def negate(sentence: str) -> str:
     for m in re.finditer(r"[^\W\d_]+(?:[’'-][^\W\d_]+)*", sentence):
         words.append(Word(m.group(), m.start(), m.end()))
     for word in words:
-        if (whole := _without_not(word, sentence)) is not None:
+        whole = _without_not(word, sentence)
+        if whole is not None:
             return whole
     for place, word in enumerate(words):
+        before = sentence[: word.start]
+        after = sentence[word.end :]
         if _is_auxiliary(words, place):
-            return f"{sentence[: word.end]} not{sentence[word.end :]}"
-        if (verb := _do_support(words, place, sentence)) is not None:
-            return f"{sentence[: word.start]}{verb}{sentence[word.end :]}"
+            return f"{before}{word.text} not{after}"
+        verb = _do_support(words, place, sentence)
+        if verb is not None:
+            return f"{before}{verb}{after}"
     return f"Not {sentence}"
 
 
 def _without_not(word: Word, sentence: str) -> str | None:
+    before = sentence[: word.start]
+    after = sentence[word.end :]
     if word.low == "cannot":
-        return sentence[: word.end - 3] + sentence[word.end :]
+        return before + word.text[:-3] + after
     if word.low == "not":
-        return sentence[: word.start] + sentence[word.end :].lstrip(" ")
+        return before + after.lstrip(" ")
     if re.search(r"n[’']t$", word.low):
         base = word.text[:-3]
         verb = _CONTRACTED.get(base.lower(), base)
         if base[:1].isupper():
             verb = verb.capitalize()
-        return sentence[: word.start] + verb + sentence[word.end :]
+        return before + verb + after
     return None
 
 
 def _is_auxiliary(words: Sequence[Word], place: int) -> bool:
     low = words[place].low
+    before = ""
     if place:
         before = words[place - 1].low
-    else:
-        before = ""
     following = _next_word(words[place + 1 :])
     if low in ("have", "has", "had"):
         return following in _SETS["participle"] or following.endswith("ed")
@@ -131,10 +136,14 @@ def _do_support(words: Sequence[Word], place: int, sentence: str) -> str | None:
 
     looks_like_verb = follows_pronoun or _ends_or_precedes_object(words, place, sentence)
     if low.endswith("ed") and len(low) > 3:
-        return _negate_past(word, sentence) if looks_like_verb else None
+        if looks_like_verb:
+            return _negate_past(word, sentence)
+        return None
     if low in _NO_VERB or not low.isalpha():
         return None
-    has_one_subject = follows_third_person or (looks_like_verb and _one_subject(words[:place]))
+    has_one_subject = follows_third_person
+    if looks_like_verb and not has_one_subject:
+        has_one_subject = _one_subject(words[:place])
     follows_plural = follows_pronoun and not follows_third_person
     return _negate_present(low, has_one_subject, follows_plural)
 
@@ -152,19 +161,26 @@ def _negate_present(verb: str, has_one_subject: bool, follows_plural: bool) -> s
 
 def _may_be_third_person(verb: str) -> bool:
     """True for a word in -s that is no plain noun or adverb by its ending."""
-    return verb.endswith("s") and len(verb) > 2 and not verb.endswith(("ss", "us", "is"))
+    if verb.endswith(("ss", "us", "is")):
+        return False
+    return verb.endswith("s") and len(verb) > 2
 
 
 def _ends_or_precedes_object(words: Sequence[Word], place: int, sentence: str) -> bool:
     """True if a word ends its clause, or an article or the like comes next."""
-    if place + 1 == len(words) or re.match(r"\s*[,;:.!?]", sentence[words[place].end :]):
+    following = words[place + 1 :]
+    if not following:
         return True
-    return _next_word(words[place + 1 :]) in _SETS["fixed"]
+    rest = sentence[words[place].end :]
+    if re.match(r"\s*[,;:.!?]", rest):
+        return True
+    return _next_word(following) in _SETS["fixed"]
 
 
 def _negate_past(word: Word, sentence: str) -> str | None:
     """Return the negation of a word in -ed; None for a participle after a comma."""
-    if sentence[: word.start].rstrip().endswith(","):  # "her gravy, revealed only then, was"
+    before = sentence[: word.start].rstrip()
+    if before.endswith(","):  # "her gravy, revealed only then, was"
         return None
     return f"did not {_base_of_past(word.low)}"
 

@@ -112,13 +112,18 @@ def _none_is_better(found: Mapping[str, Difference], others: int) -> bool:
 
 def _highest(found: Mapping[str, Difference]) -> float:
     """Return by how many points a row may be better than the incumbent."""
-    return max(100 * d.estimate.high for d in found.values() if d.judged)
+    bounds = []
+    for difference in found.values():
+        if difference.judged:
+            bounds.append(100 * difference.estimate.high)
+    return max(bounds)
 
 
 def _describe_keep(found: Mapping[str, Difference], question: Question) -> str:
     """Say that nothing is better, and by how much nothing is."""
     text = "Keep your model: nothing tried is better"
-    bound = math.ceil(10 * max(_highest(found), 0.0)) / 10
+    highest = max(_highest(found), 0.0)
+    bound = math.ceil(10 * highest) / 10
     if bound > 0:
         text += f" by more than {bound:.1f} points"
     return f"{text} on {question.target.title}."
@@ -205,8 +210,10 @@ def count_needed(
     needed = count * by_examples / (most - by_seeds)
     if needed > MOST_EXAMPLES:
         return None
-    digits = 10 ** max(0, int(math.log10(max(needed, 1))) - 1)
-    return int(math.ceil(needed / digits) * digits)
+    magnitude = int(math.log10(max(needed, 1)))
+    digits = 10 ** max(0, magnitude - 1)
+    rounded = math.ceil(needed / digits) * digits
+    return int(rounded)
 
 
 def _dev_mean(row: RecordedRow, dev_scores: Mapping[str, float]) -> float:

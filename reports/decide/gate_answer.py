@@ -69,7 +69,8 @@ class GateEntry:
         """
         if self.about != about or self.runs is None or self.baseline_runs is None:
             return False
-        return set(self.runs) <= set(runs) and set(self.baseline_runs) <= set(baseline_runs)
+        are_there = set(self.runs) <= set(runs)
+        return are_there and set(self.baseline_runs) <= set(baseline_runs)
 
 
 def gate(
@@ -219,7 +220,10 @@ def _decide(
     if difference is not None and difference.judged:
         estimate = difference.estimate
     enough = len(runs) >= FIRST_SEEDS or not a.is_random
-    grown = not proposal.looks or len(runs) > proposal.looks[-1][0]
+    grown = True
+    if proposal.looks:
+        before, *_ = proposal.looks[-1]
+        grown = len(runs) > before
     if estimate is not None and enough and grown and is_open:
         own, other, examples = significance.parts(a, b, target)
         p = _one_sided_p(estimate, margin, own + other + examples)

@@ -212,9 +212,11 @@ def _of_two(
         "needed_examples": needed,
     }
     pair = f"{a.label} against {b.label} on {question.target.title}"
-    interval = f"[{100 * e.low:+.2f}, {100 * e.high:+.2f}]"
+    low = 100 * e.low
+    high = 100 * e.high
+    value = 100 * e.value
     lines = [
-        f"{pair}: {100 * e.value:+.2f} points {interval}, {count:,} test examples.",
+        f"{pair}: {value:+.2f} points [{low:+.2f}, {high:+.2f}], {count:,} test examples.",
         f"With these, {describe_detectable(least)} between these two rows.",
     ]
     if needed is None:
@@ -290,8 +292,9 @@ def _lines(one: dict[str, Any]) -> list[str]:
         "  ".join(head.rjust(14) for head in heads),
     ]
     for n in one["seeds"]:
-        cells = [n, *(f"{column[n]:.2f}" for column in columns)]
-        lines.append("  ".join(cell.rjust(14) for cell in cells))
+        numbers = [f"{column[n]:.2f}" for column in columns]
+        cells = [cell.rjust(14) for cell in (n, *numbers)]
+        lines.append("  ".join(cells))
     if one["detectable"] is not None:
         text = describe_detectable(*one["detectable"])
         lines.append(f"By the rows' own spreads, {text} (harness power A B: of two rows).")

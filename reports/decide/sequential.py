@@ -99,17 +99,25 @@ def _chance_of_decision(
     Simon & Halperin, Communications in Statistics C 1, 1982), and judged as the last analysis
     judges; the spreads are taken as they were estimated.
     """
-    *seeds, _ = block.significance.parts(leader, row, block.target)
+    pair = (leader, row)
+    significance = block.significance
+    *seeds, _ = significance.parts(leader, row, block.target)
     to_come = 0.0
-    for one, variance in zip((leader, row), seeds, strict=True):
-        to_come += variance * (1 - min(len(block.runs(one)) / most, 1.0))
+    for one, variance in zip(pair, seeds, strict=True):
+        done = len(block.runs(one)) / most
+        to_come += variance * (1 - min(done, 1.0))
     deviation = to_come**0.5 + 1e-12
 
-    half = block.significance.half_width_at_the_end((leader, row), block.contenders, block.target)
+    half = significance.half_width_at_the_end(pair, block.contenders, block.target)
     gap = abs(block.difference(leader, row).estimate.value)
-    room = equivalence / 100 - half
-    apart = ndtr((gap - half) / deviation) + ndtr((-gap - half) / deviation)
+
+    def chance_below(bound: float) -> float:
+        return float(ndtr((bound - gap) / deviation))
+
+    above = float(ndtr((gap - half) / deviation))
+    below = chance_below(-half)
     alike = 0.0
+    room = equivalence / 100 - half
     if room > 0:
-        alike = ndtr((room - gap) / deviation) - ndtr((-room - gap) / deviation)
-    return float(apart + alike)
+        alike = chance_below(room) - chance_below(-room)
+    return above + below + alike

@@ -275,9 +275,12 @@ def _table(name: str, block: Ranking) -> list[str]:
 
 def _align(titles: Sequence[str], rows: Sequence[TableRow]) -> list[str]:
     """Return the lines of a table in columns; names, in the second one, begin at the left."""
-    lines = [[one_line(title) for title in titles]]
-    lines += [[one_line(cell.text) for cell in row.cells] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    lines = [list(map(one_line, titles))]
+    for row in rows:
+        lines.append([one_line(cell.text) for cell in row.cells])
+    widths = []
+    for column in zip(*lines, strict=True):
+        widths.append(max(map(len, column)))
     found = []
     for line in lines:
         cells = [cell.rjust(width) for cell, width in zip(line, widths, strict=True)]
@@ -316,9 +319,8 @@ def _describe_unjudged(block: Ranking, a: ResultRow, b: ResultRow, d: Difference
     """Return the same of two rows of which one has too few seeds."""
     few = " and ".join(row.label for row in (a, b) if row in block.unjudged)
     note = _describe_notes(block, a, b)
-    if d.estimate.low < d.estimate.high:
-        scope = ", where the interval covers the examples only, not the seeds"
-    else:
+    scope = ", where the interval covers the examples only, not the seeds"
+    if d.estimate.low >= d.estimate.high:
         scope = ""
         note = _without_claims(note)
     title = name_target(block.significance.results, block.target)
@@ -359,7 +361,8 @@ def _describe_numbers(block: Ranking, a: ResultRow, b: ResultRow, d: Difference)
     mean_a = number_text(block.mean(a), 2)
     mean_b = number_text(block.mean(b), 2)
     e = d.estimate
-    points = f"{number_text(100 * e.value, 2, signed=True)} points"
+    value = number_text(100 * e.value, 2, signed=True)
+    points = f"{value} points"
     if e.low < e.high:
         low = number_text(100 * e.low, 2, signed=True)
         high = number_text(100 * e.high, 2, signed=True)
@@ -379,11 +382,13 @@ def _describe_p(block: Ranking, d: Difference) -> str:
     ones among all pairs that are called different.
     """
     explored = d.family == block.family and len(block.contenders) >= EXPLORED
-    letter = "q" if explored else "p"
+    letter = "p"
+    if explored:
+        letter = "q"
+    value = f"= {d.estimate.p:.3f}"
     if d.estimate.p < 1e-3:
-        text = f"{letter} < 0.001, corrected for {d.family}"
-    else:
-        text = f"{letter} = {d.estimate.p:.3f}, corrected for {d.family}"
+        value = "< 0.001"
+    text = f"{letter} {value}, corrected for {d.family}"
     if explored:
         text += (
             f"; of all pairs that are called different, at most {ALPHA:.0%} are wrong in "

@@ -56,7 +56,8 @@ class ExploredTask:
         """Row key -> (n,) mean error over seeds, 0 to 1."""
         found = {}
         for key, runs in self.runs.items():
-            found[key] = np.mean([error(run) for run in runs.values()], axis=0)
+            of_runs = [error(run) for run in runs.values()]
+            found[key] = np.mean(of_runs, axis=0)
         return found
 
     @cached_property
@@ -135,7 +136,8 @@ def _with_same_examples(runs: Mapping[Key, Mapping[str, Examples]]) -> ExploredT
     every: list[Examples] = []
     for by_id in runs.values():
         every.extend(by_id.values())
-    usual = Counter(one.digest for one in every).most_common(1)[0][0]
+    counts = Counter(one.digest for one in every)
+    ((usual, _),) = counts.most_common(1)
     same = {}
     for key, by_id in runs.items():
         of_row = {run: one for run, one in by_id.items() if one.digest == usual}
@@ -149,7 +151,9 @@ def _with_same_examples(runs: Mapping[Key, Mapping[str, Examples]]) -> ExploredT
 def _read_texts(examples: Examples, file: Mapping[str, Any] | None) -> tuple[Texts, list[str]]:
     """The texts of n examples, and their labels if the task has labels."""
     name, source, _, _ = examples.score
-    wanted = name if file is None else TaskFile(**file)
+    wanted: str | TaskFile = name
+    if file is not None:
+        wanted = TaskFile(**file)
     if source in SOURCES:
         (task,) = resolve_tasks([wanted], source=source)
     else:
@@ -176,8 +180,10 @@ def _texts_and_units(
 ) -> tuple[Texts, NDArray[np.int64]]:
     """Return the texts of each example, and its id as it is stored with outcomes."""
     if second:
-        return list(zip(first, second, strict=True)), pair_units(first, second)
-    return [(text,) for text in first], np.array([text_id(text) for text in first])
+        pairs: Texts = list(zip(first, second, strict=True))
+        return pairs, pair_units(first, second)
+    ids = [text_id(text) for text in first]
+    return [(text,) for text in first], np.array(ids)
 
 
 @dataclass(frozen=True)
@@ -248,7 +254,8 @@ def _choose(
         errors[name] = task.errors[row.key]
     chosen = []
     for place in order[:most]:
-        ids = tuple(f"{int(one) % 2**64:016x}" for one in task.examples.texts[place])
+        numbers = [int(one) % 2**64 for one in task.examples.texts[place]]
+        ids = tuple(f"{number:016x}" for number in numbers)
         chosen.append(
             Chosen(
                 task.task,
@@ -269,7 +276,8 @@ def _is_in(text: str, some: Sequence[str]) -> bool:
     """True if some texts have another one in them, in whatever case, or that one is empty."""
     if not text:
         return True
-    return any(text.casefold() in one.casefold() for one in some)
+    wanted = text.casefold()
+    return any(wanted in one.casefold() for one in some)
 
 
 def _tell_names_apart(rows: Sequence[RecordedRow]) -> list[str]:
@@ -277,13 +285,17 @@ def _tell_names_apart(rows: Sequence[RecordedRow]) -> list[str]:
     labels = [row.label for row in rows]
     names = []
     for row in rows:
-        if labels.count(row.label) > 1:
-            names.append(f"{row.label} ({base_name(row.base_model)})")
-        else:
-            names.append(row.label)
+        name = row.label
+        if labels.count(name) > 1:
+            name = f"{name} ({base_name(row.base_model)})"
+        names.append(name)
     return names
 
 
 def _round_all(by_row: Mapping[str, Floats], place: int) -> dict[str, float]:
     """Return the value of each row at one place, to four digits."""
-    return {name: round(float(values[place]), 4) for name, values in by_row.items()}
+    found = {}
+    for name, values in by_row.items():
+        value = float(values[place])
+        found[name] = round(value, 4)
+    return found

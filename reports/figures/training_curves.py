@@ -42,14 +42,17 @@ def _curves(logs: Logs, kinds: tuple[str, ...], key: str) -> pd.DataFrame:
             if line.get("kind") in kinds:
                 by_step[line["step"]] = line.get(key)
         series[seed] = pd.Series(by_step)
-    frame = pd.DataFrame(series).apply(pd.to_numeric, errors="coerce")
+    frame = pd.DataFrame(series)
+    frame = frame.apply(pd.to_numeric, errors="coerce")
     frame = frame.replace([math.inf, -math.inf], math.nan)
-    frame = frame.dropna(how="all").dropna(axis=1, how="all").sort_index()
+    frame = frame.dropna(how="all")
+    frame = frame.dropna(axis=1, how="all").sort_index()
 
     lines_of_point = max(1, math.ceil(len(frame) / _POINTS))
     part = np.arange(len(frame)) // lines_of_point
     last = np.flatnonzero(np.diff(part, append=-1))
-    curves: pd.DataFrame = frame.groupby(part).mean().set_axis(frame.index[last])
+    means = frame.groupby(part).mean()
+    curves: pd.DataFrame = means.set_axis(frame.index[last])
     return curves
 
 
@@ -60,10 +63,9 @@ def _draw_seeds(axes: Any, curves: pd.DataFrame, look_: dict[str, Any], label: s
         for seed in curves.columns:
             axes.plot(curves[seed].dropna(), **colour, linewidth=0.7, alpha=0.45)
     mean = curves.dropna().mean(axis=1)
+    few = {}
     if label and len(mean) <= 25:
         few = {"marker": look_["marker"], "markersize": 3.5}
-    else:
-        few = {}
     axes.plot(mean, **colour, linewidth=1.9, label=label, **few)
 
 
@@ -80,21 +82,24 @@ def development(comparison: RecordedResults, target: Target | None = None) -> Fi
             curves[key] = by_row
     if not curves:
         return None
+    lines_of_legend = math.ceil(len(rows) / 4)
+    widths = [1.5] + [1.0] * (len(curves) - 1)
     with style():
-        plot = new(7.2, 2.7 + 0.17 * math.ceil(len(rows) / 4))
-        grid = plot.subplots(
-            1,
-            len(curves),
-            width_ratios=[1.5, *[1] * (len(curves) - 1)],
-            squeeze=False,
-        )[0]
+        plot = new(7.2, 2.7 + 0.17 * lines_of_legend)
+        (grid,) = plot.subplots(1, len(curves), width_ratios=widths, squeeze=False)
         for axes, (key, by_row) in zip(grid, curves.items(), strict=True):
             for i, (row, one) in enumerate(zip(rows, by_row, strict=True)):
-                shown = 100 * one if key == "spearman" else one
-                _draw_seeds(axes, shown, look(i), row_name(row, comparison))
+                shown = one
+                if key == "spearman":
+                    shown = 100 * one
+                name = row_name(row, comparison)
+                _draw_seeds(axes, shown, look(i), name)
+            most_ticks = 3
+            if axes is grid[0]:
+                most_ticks = 5
             axes.set_title(_DEV[key])
             axes.set_xlabel("step")
-            axes.locator_params(axis="x", nbins=5 if axes is grid[0] else 3, integer=True)
+            axes.locator_params(axis="x", nbins=most_ticks, integer=True)
         legend_below(plot, *grid[0].get_legend_handles_labels())
     names = ", ".join(row.label for row in rows)
     drawn = ", ".join(_DEV[key] for key in curves)
@@ -115,17 +120,17 @@ _LossPanel = tuple[RecordedRow, str, int, "pd.DataFrame"]
 def _panels_of_losses(comparison: RecordedResults) -> list[_LossPanel]:
     logs = comparison.training_logs
     panels: list[_LossPanel] = []
-    for i, row in enumerate(r for r in comparison.rows if r.key in logs):
+    rows = [row for row in comparison.rows if row.key in logs]
+    for i, row in enumerate(rows):
         terms: dict[str, None] = {}
         for _, lines in logs[row.key]:
             for line in lines:
                 if line.get("kind") == "train":
-                    terms |= dict.fromkeys(key for key in line if key not in _NO_TERMS)
+                    terms |= dict.fromkeys(line)
+        names = [key for key in terms if key not in _NO_TERMS]
         # "loss" alone when a method has one term only: the term repeats it.
-        if len(terms) <= 2 and "loss" in terms:
+        if len(names) <= 2 and "loss" in names:
             names = ["loss"]
-        else:
-            names = list(terms)
         for name in names:
             curves = _curves(logs[row.key], ("train",), name)
             if curves.size:
@@ -142,26 +147,21 @@ def losses(comparison: RecordedResults, target: Target | None = None) -> Figure 
     best, _ = rows_shown(list(drawn.values()), target)
     first = {row.key for row in best}
     panels.sort(key=lambda panel: panel[0].key not in first)  # where there is no room for all
-    left_out = ", ".join(dict.fromkeys(row.label for row, *_ in panels[_PANELS:]))
+    left_out = dict.fromkeys(row.label for row, *_ in panels[_PANELS:])
+    others = ""
     if left_out:
-        others = f" {_PANELS} of {len(panels)} terms; not drawn: terms of {left_out}."
-    else:
-        others = ""
+        labels = ", ".join(left_out)
+        others = f" {_PANELS} of {len(panels)} terms; not drawn: terms of {labels}."
     panels = panels[:_PANELS]
     columns = min(3, len(panels))
+    lines_of_panels = math.ceil(len(panels) / columns)
     with style():
-        plot = new(7.2, 0.35 + 1.75 * math.ceil(len(panels) / columns))
-        for axes, (row, term, i, curves) in zip(
-            new_panels(plot, len(panels), columns),
-            panels,
-            strict=True,
-        ):
+        plot = new(7.2, 0.35 + 1.75 * lines_of_panels)
+        every = new_panels(plot, len(panels), columns)
+        for axes, (row, term, i, curves) in zip(every, panels, strict=True):
             _draw_seeds(axes, curves, look(i))
-            axes.set_title(
-                f"{row_name(row, comparison)}\n{short(term)}",
-                fontsize=8,
-                fontweight="normal",
-            )
+            title = f"{row_name(row, comparison)}\n{short(term)}"
+            axes.set_title(title, fontsize=8, fontweight="normal")
             axes.locator_params(axis="x", nbins=4, integer=True)
             axes.locator_params(axis="y", nbins=4)
             axes.tick_params(labelsize=7.5)

@@ -44,14 +44,16 @@ def is_run_of(definition: Definition, row: PaperRow, record: Record) -> bool:
     A rehearsal can have what its own preset says where the row has what the paper's says, and
     another text.
     """
-    if record.method != row.method or not matches(
-        record, _where(definition, row, record.rehearsal)
-    ):
+    if record.method != row.method:
+        return False
+    if not matches(record, _where(definition, row, record.rehearsal)):
         return False
     texts = definition.data
-    if "corpus" not in row.where or is_text(texts[row.where["corpus"]], record):
+    corpus = row.where.get("corpus")
+    if corpus is None or is_text(texts[corpus], record):
         return True
-    return record.rehearsal and not any(is_text(text, record) for text in texts.values())
+    is_published = any(is_text(text, record) for text in texts.values())
+    return record.rehearsal and not is_published
 
 
 def _where(definition: Definition, row: PaperRow, rehearsal: bool) -> dict[str, Any]:
@@ -293,15 +295,19 @@ def text_difference(wanted: Data, record: Record) -> str:
     count = corpus.get("count")
     entries = wanted.count
     if not is_text(wanted, record):
+        amount = ""
         if isinstance(count, int):
             amount = f", {count:,} entries"
-        else:
-            amount = ""
         return f"{uri}{amount}, instead of {wanted.text}"
-    if entries and isinstance(count, int) and abs(count - entries) > (1 - _MOSTLY) * entries:
-        return f"{count:,} of {entries:,} entries"
+    if not entries:
+        return ""
+    if isinstance(count, int):
+        most = (1 - _MOSTLY) * entries
+        if abs(count - entries) > most:
+            return f"{count:,} of {entries:,} entries"
     seen = record.cost.get("corpus_sentences_seen")
-    if entries and seen and seen < _MOSTLY * entries and not record.config.get("patience"):
+    may_stop_early = record.config.get("patience")
+    if seen and seen < _MOSTLY * entries and not may_stop_early:
         return f"only {seen:,.0f} of {entries:,} entries were seen"
     return ""
 

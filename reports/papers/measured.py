@@ -219,7 +219,7 @@ def _differences(record: Record, score: Score, protocol: Mapping[str, str]) -> I
     """How the protocol of a score differs from the paper's."""
     if score.source == "mteb" and not score.task.startswith(PREFIX):
         yield "data of mteb instead of senteval"
-    described = record.protocols.get(score.comparable) or record.protocols.get(score.protocol) or {}
+    described = record.protocol_of(score)
     for key, wanted in protocol.items():
         given = described.get(key)
         if not fnmatch.fnmatchcase(str(given), wanted):

@@ -52,7 +52,8 @@ def source_note(mark: str) -> str:
     if colon and sign in SIGNS:
         return f"{SIGNS[sign]} {source}"
     if mark.startswith(("own (", "own evaluation (")):
-        return f"The paper's own result, marked {mark[mark.index('(') + 1 : -1]} there."
+        _, _, inside = mark.partition("(")
+        return f"The paper's own result, marked {inside[:-1]} there."
     if mark == "repo":
         return "From the authors' repository, not printed in the paper."
     if mark == "paper copy":
@@ -80,7 +81,8 @@ def published_cell(one: Match, column: PaperColumn, notes: Sequence[str] = ()) -
     if one.value is None:
         return Cell("illegible", state="empty").with_notes(*notes)
     text = one.published["value"].replace("-", MINUS)
-    if column.difference and one.value > 0 and not text.startswith("+"):
+    is_gain = column.difference and one.value > 0
+    if is_gain and not text.startswith("+"):
         text = f"+{text}"
     return Cell(text, value=one.value, state="value", notes=tuple(notes))
 
@@ -119,7 +121,8 @@ def _lines_of_published(paper: PaperResults, table: PaperTable) -> list[TableRow
                 further = _own_notes(printed, common, several=not about)
                 cells.append(published_cell(printed, column, further))
         name = paper.definition.find_published_base(base) or OTHER
-        lines.append(TableRow(tuple(cells), f"{name} · published", not row.supervised))
+        block = f"{name} · published"
+        lines.append(TableRow(tuple(cells), block, not row.supervised))
     return lines
 
 
@@ -152,14 +155,18 @@ def _find_published_rows(paper: PaperResults, table: PaperTable) -> PublishedRow
 
 
 def _place_of_column(columns: Sequence[PaperColumn], wanted: PaperColumn) -> int:
-    return next(i for i, column in enumerate(columns) if column is wanted)
+    for i, column in enumerate(columns):
+        if column is wanted:
+            return i
+    raise ValueError(f"no column {wanted.head}")
 
 
 def _own_notes(printed: Match, common: set[str], *, several: bool) -> list[str]:
     """Return the notes of a number that its row does not have, with its source where a row has
     several.
     """
-    notes = [note for note in published_notes(printed.published) if note not in common]
+    every = published_notes(printed.published)
+    notes = [note for note in every if note not in common]
     if several:
         notes.append(source_note(printed.published["source_mark"]))
     return list(filter(None, notes))
@@ -189,7 +196,9 @@ def _find_derived_cell(
 
 def _derive_cell(column: PaperColumn, own: Match | None, reference: Match | None) -> Cell:
     """A difference that the paper does not print, from the two numbers that it does."""
-    if own is None or reference is None or own.value is None or reference.value is None:
+    if own is None or own.value is None:
+        return BLANK
+    if reference is None or reference.value is None:
         return BLANK
     return number(
         column.difference * (own.value - reference.value),
@@ -247,12 +256,21 @@ def _own_lines(paper: PaperResults, table: PaperTable) -> tuple[list[TableRow], 
     poolings = [str(row.where.get("pooling", "")) for row in table.rows]
     if any(pooling.startswith("layer:") for pooling in poolings):
         lines += _layer_lines(paper, table, shown)
-    every = (row for one in paper.definition.tables for row in one.rows)
-    if not lines and any(paper.candidates(row) for row in every):
+    if not lines and _has_runs(paper):
         for row in table.rows:
             if paper.bases_of(table, row):
                 lines.append(_line_without_run(paper, table, row, "", "not measured here"))
-    return lines, list({row.key: row for row in shown}.values())
+    by_key = {row.key: row for row in shown}
+    return lines, list(by_key.values())
+
+
+def _has_runs(paper: PaperResults) -> bool:
+    """True if any row of any table has a run of ours."""
+    for table in paper.definition.tables:
+        for row in table.rows:
+            if paper.candidates(row):
+                return True
+    return False
 
 
 BlockKey = tuple[str, bool]
@@ -368,9 +386,13 @@ def _has_number(block: Lines) -> bool:
     """True if any line of a block has a number."""
     for own in block.values():
         for _, line in own:
-            if any(cell.state == "value" for cell in line.cells):
+            if _has_value(line):
                 return True
     return False
+
+
+def _has_value(line: TableRow) -> bool:
+    return any(cell.state == "value" for cell in line.cells)
 
 
 def _block_name(base: str, rehearsal: bool) -> str:
@@ -420,7 +442,8 @@ def _notes_on(
     notes = []
     if text := describe_prompts(ours):
         notes.append(_sentence(text))
-    if len(paper.candidates(row).get(ours.base_model, [])) > 1:
+    candidates = paper.candidates(row).get(ours.base_model, [])
+    if len(candidates) > 1:
         notes.append(_CHOICE)
     base = paper.definition.find_published_base(ours.base_model)
     if base and paper.bases_of(table, row) and not ours.rehearsal:
@@ -436,7 +459,7 @@ def _is_expected(paper: PaperResults, table: PaperTable, row: PaperRow, base: st
     bases = paper.bases_of(table, row)
     if not bases:
         return False
-    elsewhere = bool(row.weights) or not any(one in paper.definition.bases for one in bases)
+    elsewhere = bool(row.weights) or bases.isdisjoint(paper.definition.bases)
     if elsewhere or base == OTHER:
         return elsewhere and base == OTHER
     published = paper.definition.find_published_base(base)
@@ -455,11 +478,16 @@ def _line_without_run(
         found = paper.candidates(row)
     else:
         found = {}
-    if base in ("", OTHER):
-        rows = [one for rows in found.values() for one in rows]
-    else:
-        rows = found.get(base, [])
-    why = _why_no_run(table, row, is_run=bool(rows), elsewhere=bool(found))
+    rows = []
+    for other, members in found.items():
+        if base in ("", OTHER, other):
+            rows += members
+    why = _why_no_run(
+        table,
+        row,
+        is_run=bool(rows),
+        elsewhere=bool(found),
+    )
     cells = [Cell(row.label), BLANK]
     for column in paper.columns(table):
         if not column.published:
@@ -467,7 +495,8 @@ def _line_without_run(
             continue
         reason = ""
         if rows:
-            reason = paper.value(PaperCell(table, row, column), rows[0]).missing
+            place = PaperCell(table, row, column)
+            reason = paper.value(place, rows[0]).missing
         if not reason and not column.score:
             reason = column.cannot
         cells.append(absent("missing", _sentence(reason or why)))
@@ -502,14 +531,18 @@ def _study_lines(paper: PaperResults, table: PaperTable) -> list[TableRow]:
             numbers = [paper.value_of_study(row, setting, c) for c in columns]
             if any(one.by_seed for one in numbers):
                 runs = numbers[0].records
-                trials = Cell(f"{len(runs)} runs", value=len(runs))
-                cells = [Cell(row.label, records=runs), trials]
+                count = len(runs)
+                cells = [
+                    Cell(row.label, records=runs),
+                    Cell(f"{count} runs", value=count),
+                ]
                 for measured, column in zip(numbers, columns, strict=True):
-                    cells.append(replace(measured_cell(measured, column), n=None))
+                    cell = measured_cell(measured, column)
+                    cells.append(replace(cell, n=None))
                 lines.append(TableRow(tuple(cells), name))
             elif _is_expected(paper, table, row, setting.base_model):
                 lines.append(_line_without_run(paper, table, row, setting.base_model, name))
-        if any(cell.state == "value" for line in lines for cell in line.cells):
+        if any(map(_has_value, lines)):
             every += lines
     return every
 
@@ -531,11 +564,13 @@ def _layer_lines(
     models = replace(paper.library, name=table.key, rows=tuple(untrained))
     lines = []
     for row, ends in extremes(models, first.name, "senteval"):
-        seeds = Cell(str(len(row.finished)), value=len(row.finished))
+        count = len(row.finished)
+        seeds = Cell(str(count), value=count)
         block = _block_name(row.base_model, row.rehearsal)
         for text, cell in ends:
             head = Cell(text, link=anchor(row), records=cell.records)
-            lines.append(TableRow((head, seeds, cell, *rest), block, ranked=False))
+            cells = (head, seeds, cell, *rest)
+            lines.append(TableRow(cells, block, ranked=False))
         shown.append(row)
     return lines
 
@@ -581,11 +616,14 @@ def paper_table(paper: PaperResults, table: PaperTable) -> tuple[Table | None, l
 
 
 def _make_columns(table: PaperTable, specs: Sequence[PaperColumn]) -> list[Column]:
-    columns = [Column("row", "Method", numeric=False)]
-    columns.append(Column("seeds", "Runs" if table.studies else "Seeds", aside=True))
+    columns = [
+        Column("row", "Method", numeric=False),
+        Column("seeds", "Runs" if table.studies else "Seeds", aside=True),
+    ]
     for i, spec in enumerate(specs):
         title, _, sub = spec.title.partition(" · ")
-        key = spec.published.partition(" | ")[0] or title
+        published, _, _ = spec.published.partition(" | ")
+        key = published or title
         if any(column.key == key for column in columns):
             key += f" {i}"
         columns.append(Column(key, title, sub, spec.group, better=spec.better))
@@ -600,7 +638,8 @@ def _legend(
     legend = [
         "Measured: mean ± standard deviation over seeds. Published: as printed, without a standard deviation."
     ]
-    if len({row.block for row in rows}) > 1:
+    blocks = {row.block for row in rows}
+    if len(blocks) > 1:
         legend.append("Blocks with different base models are not comparable with each other.")
     texts = set()
     for row in own:
@@ -641,10 +680,17 @@ def _transpose(table: Table) -> Table:
     lines = []
     first = 2 if has_seeds else 1
     for j, column in enumerate(table.columns[first:], first):
-        numbers = [row.cells[j] for row in table.rows]
-        lines.append(TableRow((Cell(column.title), *numbers), column.group))
+        cells = [Cell(column.title)]
+        for row in table.rows:
+            cells.append(row.cells[j])
+        lines.append(TableRow(tuple(cells), column.group))
     legend = ("Best and second: of each block of columns.", *table.legend)
-    return replace(table, columns=tuple(columns), rows=tuple(lines), legend=legend)
+    return replace(
+        table,
+        columns=tuple(columns),
+        rows=tuple(lines),
+        legend=legend,
+    )
 
 
 def summary_table(paper: PaperResults) -> Table | None:
@@ -663,9 +709,11 @@ def summary_table(paper: PaperResults) -> Table | None:
     for table in paper.definition.tables:
         for one in paper.numbers:
             place = one.place
-            if place is None or place.table is not table or place.column.head not in table.headline:
+            if place is None or place.table is not table:
                 continue
-            rows.append(TableRow(_summary_cells(one, place.column), table.title))
+            if place.column.head in table.headline:
+                cells = _summary_cells(one, place.column)
+                rows.append(TableRow(cells, table.title))
     if not rows:
         return None
     legend = (
@@ -760,11 +808,13 @@ def _list_tried(paper: PaperResults, model: str, option: str, log: bool) -> str:
     numbers = sorted({v for v in values if isinstance(v, int | float)})
     if log:
         numbers = [math.log10(v) for v in numbers if v > 0]
-    if len(numbers) > _MOST_LISTED:
-        return f"{len(numbers)} values from {numbers[0]:.4g} to {numbers[-1]:.4g}"
     if not numbers:
-        return ", ".join(sorted(set(map(str, values))))
-    text = ", ".join(f"{v:.4g}" for v in numbers)
+        words = set(map(str, values))
+        return ", ".join(sorted(words))
+    shown = [f"{v:.4g}" for v in numbers]
+    if len(shown) > _MOST_LISTED:
+        return f"{len(shown)} values from {shown[0]} to {shown[-1]}"
+    text = ", ".join(shown)
     if log:
         text = text.replace("-", MINUS)
     return text
@@ -776,7 +826,8 @@ def _method_of_model(paper: PaperResults, model: str) -> str:
     """
     for table in paper.definition.tables:
         for row in table.rows:
-            begins_alike = row.label.startswith(model) or model.startswith(row.label)
+            begins_alike = row.label.startswith(model)
+            begins_alike |= model.startswith(row.label)
             if row.method and begins_alike:
                 return row.method
     return ""

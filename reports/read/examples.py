@@ -59,8 +59,10 @@ class Examples:
         scores = []
         for part in np.unique(self.part):
             here = self.part == part
-            weights = np.ones(here.sum())
-            scores.append(score_of(metric, self.target[here], self.outcome[here], weights))
+            target = self.target[here]
+            outcome = self.outcome[here]
+            weights = np.ones(len(target))
+            scores.append(score_of(metric, target, outcome, weights))
         return float(np.mean(scores))
 
 
@@ -79,47 +81,61 @@ def read_examples(
     for (task, source), rows in tested.groupby(["task", "source"], sort=False):
         without = left_out.get((str(task), str(source)), {})
         if without:
-            places = zip(rows["subset"], rows["pair"], strict=True)
-            rows = rows[[number not in without.get(subset, ()) for subset, number in places]]
+            remains = []
+            for subset, number in zip(rows["subset"], rows["pair"], strict=True):
+                remains.append(number not in without.get(subset, ()))
+            rows = rows[remains]
         if len(rows):
             yield _pairs(str(task), str(source), rows)
     for about, rows in outcomes.groupby(["task", "source", "split", "metric"], sort=False):
         task, source, split, metric = map(str, about)
         without = left_out.get((task, source), {})
-        rows = rows[~rows["example"].isin(without.get("", ()))]
+        is_left_out = rows["example"].isin(without.get("", ()))
+        rows = rows[~is_left_out]
         if len(rows):
             yield _outcomes((task, source, split, metric), rows)
 
 
 def _pairs(task: str, source: str, rows: pd.DataFrame) -> Examples:
     gold = rows["gold"].to_numpy(dtype=np.float64)
-    texts = np.stack([rows[name].to_numpy(dtype=np.int64) for name in PAIR_IDS], axis=1)
-    outcome = np.nan_to_num(rows["score"].to_numpy(dtype=np.float64))
+    of_sides = [rows[name].to_numpy(dtype=np.int64) for name in PAIR_IDS]
+    texts = np.stack(of_sides, axis=1)
+    scores = rows["score"].to_numpy(dtype=np.float64)
+    outcome = np.nan_to_num(scores)
     digest = _digest(rows["pair"].to_numpy(), gold)
     by_mteb = source == "mteb"  # whose score is the mean over subsets, under a name of its own
     if by_mteb:
-        part = rows["subset"].factorize()[0].astype(np.int64)
+        part = _number_subsets(rows)
     else:
         part = np.zeros(len(gold), np.int64)
     if by_mteb and task.startswith(PREFIX):
         metric = "cosine_spearman"
     else:
         metric = "spearman"
-    return Examples((task, source, "test", metric), part, gold, outcome, texts, digest)
+    score = (task, source, "test", metric)
+    return Examples(score, part, gold, outcome, texts, digest)
+
+
+def _number_subsets(rows: pd.DataFrame) -> Ids:
+    """Return the subset of each row as a number from 0, (n,)."""
+    numbers, _ = rows["subset"].factorize()
+    return numbers.astype(np.int64)
 
 
 def _outcomes(score: tuple[str, str, str, str], rows: pd.DataFrame) -> Examples:
-    part = rows["subset"].factorize()[0].astype(np.int64)
+    part = _number_subsets(rows)
     if len(part) and part.max() + 1 == len(part):
         part[:] = 0  # one number a part, as a set's in clustering: the parts are what is drawn
     unit = rows["unit"].to_numpy(dtype=np.int64)
     task, source, *_ = score
     own = text_id(f"{source}:{task}")
-    texts = np.where(np.abs(unit) < _OWN_UNITS, unit ^ own, unit)[:, None]
+    is_of_task = np.abs(unit) < _OWN_UNITS
+    ids = np.where(is_of_task, unit ^ own, unit)
     target = rows["target"].to_numpy(dtype=np.float64)
     outcome = rows["outcome"].to_numpy(dtype=np.float64)
-    digest = _digest(rows["example"].to_numpy(), unit, np.nan_to_num(target))
-    return Examples(score, part, target, outcome, texts, digest)
+    names = rows["example"].to_numpy()
+    digest = _digest(names, unit, np.nan_to_num(target))
+    return Examples(score, part, target, outcome, ids[:, None], digest)
 
 
 def _digest(*columns: NDArray[np.generic]) -> bytes:
@@ -127,7 +143,8 @@ def _digest(*columns: NDArray[np.generic]) -> bytes:
     found = hashlib.blake2b(digest_size=16)
     for column in columns:
         if column.dtype == object:
-            data = "\n".join(map(str, column)).encode("utf-8", "surrogatepass")
+            lines = "\n".join(map(str, column))
+            data = lines.encode("utf-8", "surrogatepass")
         else:
             data = np.ascontiguousarray(column).tobytes()
         found.update(data)

@@ -85,10 +85,9 @@ def _check_duplicates(frame: pd.DataFrame) -> None:
     second = frame[repeated].iloc[0]
     same = (frame[keys] == second[keys]).all(axis=1)
     first_place = frame[same].iloc[0]["place"]
-    what = ", ".join(f"{name} {second[name]}" for name in keys if second[name])
-    raise InputError(
-        f"a second score of {what}; expected one (the first: {first_place})", file=second["place"]
-    )
+    words = [f"{name} {second[name]}" for name in keys if second[name]]
+    message = f"a second score of {', '.join(words)}; expected one (the first: {first_place})"
+    raise InputError(message, file=second["place"])
 
 
 def _check_task(task: str, part: pd.DataFrame, notes: list[str]) -> None:
@@ -169,7 +168,8 @@ def _fill_statements(frame: pd.DataFrame, task: str) -> None:
         of_file = frame["file"] == file
         parts.append(("scale", here & of_file))
     for column, lines in parts:
-        stated = frame.loc[lines & (frame[column] != ""), column].unique()
+        is_stated = frame[column] != ""
+        stated = frame.loc[lines & is_stated, column].unique()
         if len(stated) == 1:
             frame.loc[lines, column] = stated[0]
     metrics = set(frame.loc[here, "metric"].str.lower())
@@ -189,8 +189,9 @@ def _check_targets(name: str, part: pd.DataFrame) -> None:
     """
     without = part[part["target"].isna()]
     if len(without):
+        line = without.iloc[0]
         message = f"{name}: some examples have a target, this one has none"
-        raise InputError(message, file=without.iloc[0]["place"], key='column "target"')
+        raise InputError(message, file=line["place"], key='column "target"')
     by_example = part.groupby("example", sort=False)
     first = by_example["target"].transform("first")
     other = part[first != part["target"]]
@@ -202,7 +203,8 @@ def _check_targets(name: str, part: pd.DataFrame) -> None:
         raise InputError(message, file=line["place"], key='column "target"')
     metric = part["metric"].iloc[0]
     for column in _BINARY.get(metric, ()):
-        wrong = part[~part[column].isin([0.0, 1.0])]
+        is_known = part[column].isin([0.0, 1.0])
+        wrong = part[~is_known]
         if len(wrong):
             line = wrong.iloc[0]
             message = f'metric "{metric}" needs values of 0 and 1, not {line[column]:g}'
@@ -222,9 +224,13 @@ def _apply_scale(frame: pd.DataFrame, notes: list[str]) -> None:
         scale = _find_scale(name, part)
         is_stated = bool(part["scale"].iloc[0])
         if not is_stated:
-            place = f"{name} in {file}" if several else name
+            place = name
+            if several:
+                place = f"{name} in {file}"
             found[place] = scale
-        divisor = 100.0 if scale == float("inf") else scale
+        divisor = scale
+        if scale == float("inf"):
+            divisor = 100.0
         score = part["score"] / divisor
         is_error = part["lower_is_better"].iloc[0] == "true"
         if is_error:
@@ -250,9 +256,13 @@ def _find_scale(name: str, part: pd.DataFrame) -> float:
     if stated:
         scale = SCALES[stated]
     else:
-        scale = 1.0 if size.max() <= 1 else 100.0
+        scale = 100.0
+        if size.max() <= 1:
+            scale = 1.0
         _check_one_scale(name, part)
-    limit = LARGEST_SCORE if scale == float("inf") else scale
+    limit = scale
+    if scale == float("inf"):
+        limit = LARGEST_SCORE
     beyond = part[size > limit * (1 + 1e-9)]
     if len(beyond):
         worst = beyond.iloc[0]
@@ -275,11 +285,13 @@ def _check_one_scale(name: str, part: pd.DataFrame) -> None:
     Raises:
         InputError: such runs, with both rows.
     """
-    of_runs = part["score"].abs().groupby([part["row"], part["seed"]], sort=False)
+    sizes = part["score"].abs()
+    of_runs = sizes.groupby([part["row"], part["seed"]], sort=False)
     largest = part.loc[of_runs.idxmax()]
     size = largest["score"].abs()
-    small = largest[(size <= 1) & (size > 0)]
     large = largest[size > 1]
+    is_small = (size > 0) & (size <= 1)
+    small = largest[is_small]
     if small.empty or large.empty:
         return
     highest = large["score"].abs().max()
@@ -316,7 +328,8 @@ def _find_copies(frame: pd.DataFrame) -> list[str]:
         copies = []
         for seed, run in part.groupby("seed", sort=False):
             values = run.sort_values(["task", "example"])["score"]
-            if len(run) < _MANY and all(_digits(score) < _DIGITS for score in values):
+            are_short = all(_digits(score) < _DIGITS for score in values)
+            if are_short and len(run) < _MANY:
                 continue
             scores = tuple(float(f"{score:.{_DIGITS}g}") for score in values)
             if scores in first:
@@ -341,4 +354,6 @@ def _find_names_alike(frame: pd.DataFrame) -> list[str]:
 
 def _digits(score: float) -> int:
     """Return the number of significant digits of a score."""
-    return len(f"{abs(score):.12g}".replace(".", "").strip("0"))
+    text = f"{abs(score):.12g}"
+    digits = text.replace(".", "").strip("0")
+    return len(digits)

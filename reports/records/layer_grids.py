@@ -30,8 +30,8 @@ class LayerGrid:
     def mean(self, row: RecordedRow, layer: int, pooling: str) -> float | None:
         """Spearman x 100, the mean over seeds."""
         values = []
-        for _, s in self.scores(row, layer, pooling):
-            values.append(100 * s.value)
+        for _, score in self.scores(row, layer, pooling):
+            values.append(100 * score.value)
         if values:
             return sum(values) / len(values)
         return None
@@ -44,18 +44,22 @@ class LayerGrid:
         for row in comparison.rows:
             found = []
             for layer, pooling in product(self.layers, self.poolings):
-                values = tuple(s.value for _, s in self.scores(row, layer, pooling))
+                scores = self.scores(row, layer, pooling)
+                values = tuple(score.value for _, score in scores)
                 found.append(values)
             if any(found):
-                alike.setdefault((row.base_model, tuple(found)), []).append(row)
+                numbers = (row.base_model, tuple(found))
+                alike.setdefault(numbers, []).append(row)
         return {rows[0].key: rows for rows in alike.values()}
 
 
 def join_labels(rows: Sequence[RecordedRow], most: int) -> str:
     """Return the labels of rows, of many the first ones and how many more there are."""
-    text = ", ".join(row.label for row in rows[:most])
-    if len(rows) > most:
-        text += f" and {len(rows) - most} more"
+    labels = [row.label for row in rows]
+    text = ", ".join(labels[:most])
+    more = len(labels) - most
+    if more > 0:
+        text += f" and {more} more"
     return text
 
 
@@ -63,14 +67,19 @@ def grids(comparison: RecordedResults) -> list[LayerGrid]:
     """What was scored, one for each pair set."""
     met: dict[tuple[str, str], list[tuple[int, str]]] = {}
     for task, source in comparison.columns("layers"):
-        if match := _TASK.fullmatch(task):
-            cells = met.setdefault((match["pairs"], source), [])
-            cells.append((int(match["layer"]), match["pooling"]))
+        match = _TASK.fullmatch(task)
+        if match is None:
+            continue
+        pair_set = (match["pairs"], source)
+        layer = int(match["layer"])
+        cells = met.setdefault(pair_set, [])
+        cells.append((layer, match["pooling"]))
     found = []
     for (pairs, source), cells in met.items():
-        layers = sorted({layer for layer, _ in cells})
+        layers = {layer for layer, _ in cells}
         poolings = dict.fromkeys(pooling for _, pooling in cells)
-        found.append(LayerGrid(pairs, source, tuple(layers), tuple(poolings)))
+        grid = LayerGrid(pairs, source, tuple(sorted(layers)), tuple(poolings))
+        found.append(grid)
     return found
 
 
@@ -81,5 +90,5 @@ def pairs_text(grid: LayerGrid, rows: Sequence[RecordedRow]) -> str:
         for _, score in grid.scores(row, layer, pooling):
             sizes.add(score.n)
     source = SOURCES.get(grid.source, grid.source)
-    numbers = " / ".join(f"{n:,}" for n in sorted(sizes))
-    return f"{grid.pairs} ({source}), {numbers} pairs"
+    numbers = [f"{n:,}" for n in sorted(sizes)]
+    return f"{grid.pairs} ({source}), {' / '.join(numbers)} pairs"

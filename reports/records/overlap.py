@@ -47,10 +47,9 @@ def text_overlaps(comparison: RecordedResults) -> list[TextOverlap]:
     met: dict[tuple[str, Any, Any], tuple[Mapping[str, Any], list[str]]] = {}
     for use in (TRAINING, SELECTION):
         for record in comparison.records:
+            about = record.dev
             if use == TRAINING:
                 about = record.corpus
-            else:
-                about = record.dev
             if about and about.get("sha256"):
                 key = (use, about["sha256"], about.get("kind"))
                 _, rows = met.setdefault(key, (about, []))
@@ -67,7 +66,8 @@ def _name(about: Mapping[str, Any]) -> str:
     name = about.get("name") or about.get("uri")
     if about.get("uri"):
         return str(name)
-    return " ".join(str(about[key]) for key in ("task", "split") if about.get(key))
+    words = [about.get("task"), about.get("split")]
+    return " ".join(str(word) for word in words if word)
 
 
 def find_scored_tasks(comparison: RecordedResults) -> dict[tuple[str, str], str | None]:
@@ -94,13 +94,14 @@ def find_task_overlap(
     data: str | None,
 ) -> TaskOverlap | None:
     """The result for one task; None if it was not checked, or with data other than `data`."""
-    if text.found is not None:
-        one = text.found.tasks.get(f"{source}:{task}")
-    else:
-        one = None
-    if one is not None and not one.unchecked and data in (None, one.data):
-        return one
-    return None
+    if text.found is None:
+        return None
+    one = text.found.tasks.get(f"{source}:{task}")
+    if one is None or one.unchecked:
+        return None
+    if data is not None and data != one.data:
+        return None
+    return one
 
 
 def without_overlap(comparison: RecordedResults) -> tuple[RecordedResults, dict[Key, str], str]:
@@ -191,7 +192,8 @@ def _join_touched(known: Iterable[TaskOverlap]) -> dict[str, frozenset[int]]:
     touched: dict[str, frozenset[int]] = {}
     for one in known:
         for subset, numbers in one.touched.items():
-            touched[subset] = touched.get(subset, frozenset()) | frozenset(numbers)
+            before = touched.get(subset, frozenset())
+            touched[subset] = before.union(numbers)
     return touched
 
 
@@ -219,10 +221,13 @@ def _rescore(
         with suppress(OSError, ValueError, KeyError, InputError):
             kept = {one.score: one for one in read_examples(folder, left_out)}
     for s in due:
-        if one := kept.get((s.task, s.source, s.split, s.metric)):
-            n = len(one.outcome)
-            changes: dict[str, Any] = {"value": one.value, "n": n}
-            for name in ("protocol", "comparable"):
-                changes[name] = content_id([getattr(s, name), "without overlap", n], 12)
-            scores.append(s.model_copy(update=changes))
+        one = kept.get((s.task, s.source, s.split, s.metric))
+        if one is None:
+            continue
+        n = len(one.outcome)
+        changes: dict[str, Any] = {"value": one.value, "n": n}
+        for name in ("protocol", "comparable"):
+            content = [getattr(s, name), "without overlap", n]
+            changes[name] = content_id(content, 12)
+        scores.append(s.model_copy(update=changes))
     return record.model_copy(update={"scores": scores})

@@ -82,14 +82,23 @@ class RunLibrary(RecordedResults):
 
     def find(self, method: str, where: Mapping[str, Any] | None = None) -> list[RecordedRow]:
         """The rows of a method whose configuration has all that `where` names (see `PaperRow`)."""
-        rows = [row for row in self.rows if row.records[0].method == method]
-        return [row for row in rows if matches(row.records[0], where or {})]
+        found = []
+        for row in self.rows:
+            record = row.records[0]
+            if record.method == method and matches(record, where or {}):
+                found.append(row)
+        return found
 
     @cached_property
     def settings(self) -> list[TrialSetting]:
         """Those of the studies: STS-B dev before other sets, then by the number of trials."""
         counted = Counter(trial.setting for trial in self.trials)
-        return sorted(counted, key=lambda s: (s.dev_task != "STS-B", -counted[s], repr(s)))
+
+        def order(setting: TrialSetting) -> tuple[bool, int, str]:
+            is_other = setting.dev_task != "STS-B"
+            return is_other, -counted[setting], repr(setting)
+
+        return sorted(counted, key=order)
 
     @cached_property
     def setting_names(self) -> dict[TrialSetting, str]:
@@ -100,7 +109,8 @@ class RunLibrary(RecordedResults):
         for setting in self.settings:
             name = str(setting)
             of_base = [one for one in self.settings if one.base_model == setting.base_model]
-            if sum(str(one) == name for one in of_base) > 1:
+            names_of_base = list(map(str, of_base))
+            if names_of_base.count(name) > 1:
                 name = f"{setting} ({setting.uri}, {setting.dev_source})"
             earlier = [names[one] for one in of_base if one in names]
             same = sum(other.startswith(name) for other in earlier)
@@ -165,19 +175,28 @@ def same_value(value: Any, wanted: Any) -> bool:
     if isinstance(value, bool) or isinstance(wanted, bool):
         return value is wanted
     if isinstance(value, list | tuple) and isinstance(wanted, list | tuple):
-        return len(value) == len(wanted) and all(map(same_value, value, wanted))
+        if len(value) != len(wanted):
+            return False
+        return all(map(same_value, value, wanted))
     if isinstance(value, int | float) and isinstance(wanted, int | float):
         return math.isclose(value, wanted, rel_tol=1e-9, abs_tol=1e-12)
     if isinstance(value, str) and isinstance(wanted, str) and "*" in wanted:
-        name = value.rstrip("/").rsplit("/", 1)[-1]
+        *_, name = value.rstrip("/").split("/")
         return fnmatch.fnmatchcase(name, wanted)
-    return bool(value == wanted) or (value is None and wanted == "")
+    if value is None and wanted == "":
+        return True
+    return bool(value == wanted)
 
 
 def trained_on(record: Record) -> tuple[Any, ...]:
     """Fingerprints of the training text and the dev set, and the number of training steps."""
-    data = [(part or {}).get("sha256") for part in (record.corpus, record.dev)]
-    return (*data, record.training.get("planned_steps"))
+    corpus = record.corpus or {}
+    dev = record.dev or {}
+    return (
+        corpus.get("sha256"),
+        dev.get("sha256"),
+        record.training.get("planned_steps"),
+    )
 
 
 def _rows(records: Iterable[Record]) -> tuple[RecordedRow, ...]:
@@ -185,31 +204,32 @@ def _rows(records: Iterable[Record]) -> tuple[RecordedRow, ...]:
     groups: dict[tuple[str, str, str], dict[tuple[Any, ...], list[Record]]] = {}
     for record in records:
         options = f"{record.rehearsal} {options_of(record)}"
-        by_data = groups.setdefault((record.method, record.base_model, options), {})
+        configuration = (record.method, record.base_model, options)
+        by_data = groups.setdefault(configuration, {})
         by_data.setdefault(trained_on(record), []).append(record)
     rows: list[RecordedRow] = []
     taken: set[tuple[str, str]] = set()
     for (_, base_model, _), by_data in sorted(groups.items()):
         _join_unfinished(by_data)
         for members in by_data.values():
-            newest_last = sorted(
-                members, key=lambda r: (r.status == "finished", r.finished, r.started, r.id)
-            )
+            newest_last = sorted(members, key=_age)
             by_seed = {record.seed: record for record in newest_last}
-            label = name = newest_last[-1].row
+            label = newest_last[-1].row
+            name = label
             number = 2
             while (base_model, name) in taken:  # rows have their cards by label
                 name = f"{label} ({number})"
-                number = number + 1
+                number += 1
             taken.add((base_model, name))
-            rows.append(
-                RecordedRow.of_records(
-                    name,
-                    base_model,
-                    [by_seed[seed] for seed in sorted(by_seed)],
-                )
-            )
+            runs = [by_seed[seed] for seed in sorted(by_seed)]
+            rows.append(RecordedRow.of_records(name, base_model, runs))
     return tuple(rows)
+
+
+def _age(record: Record) -> tuple[bool, str, str, str]:
+    """Return what puts the newest run last, finished ones after others."""
+    is_finished = record.status == "finished"
+    return is_finished, record.finished, record.started, record.id
 
 
 def _join_unfinished(by_data: dict[tuple[Any, ...], list[Record]]) -> None:
@@ -218,12 +238,16 @@ def _join_unfinished(by_data: dict[tuple[Any, ...], list[Record]]) -> None:
     for key, members in by_data.items():
         if any(r.status == "finished" for r in members):
             finished.append(key)
-    for key in [key for key in by_data if finished and key not in finished]:
-        same = [other for other in finished if other[0] == key[0]] or (
-            finished if key[0] is None else []
-        )
+    if not finished:
+        return
+    for key in [key for key in by_data if key not in finished]:
+        text, *_ = key
+        same = [other for other in finished if other[0] == text]
+        if text is None:
+            same = same or finished
         if same:
-            by_data[same[0]] = by_data[same[0]] + by_data.pop(key)
+            first = same[0]
+            by_data[first] = by_data[first] + by_data.pop(key)
 
 
 def read_number(text: str) -> float | None:
@@ -232,7 +256,9 @@ def read_number(text: str) -> float | None:
         value = float(text)
     except ValueError:
         return None
-    return value if math.isfinite(value) else None
+    if math.isfinite(value):
+        return value
+    return None
 
 
 def _runs_of(workdir: Path, comparisons: Sequence[str], records: Iterable[Record]) -> set[str]:

@@ -177,8 +177,8 @@ def protocol_table(comparison: RecordedResults) -> list[Table]:
     for record in comparison.records:
         for s in record.scores:
             met.setdefault(s.comparable, s)
-            protocol = record.protocols.get(s.comparable) or record.protocols.get(s.protocol)
-            if protocol is not None:
+            protocol = record.protocol_of(s)
+            if protocol:
                 described.setdefault(s.comparable, protocol)
     rows = []
     for one, s in met.items():

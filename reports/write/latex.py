@@ -90,9 +90,21 @@ def latex_text(text: str) -> str:
         text.replace("\ue000", ""),
     )
     for c in unicodedata.normalize("NFC", " ".join(text.split())):
-        plain = (c.isascii() and c.isprintable()) or ("\u00c0" <= c <= "\u017f" and c not in _NO_T1)
-        out.append(_LATEX.get(c) or (c if plain else rf"\texttt{{\small U+{ord(c):04X}}}"))
+        if c in _LATEX:
+            out.append(_LATEX[c])
+        elif _is_in_font(c):
+            out.append(c)
+        else:
+            out.append(rf"\texttt{{\small U+{ord(c):04X}}}")
     return "".join(out)
+
+
+def _is_in_font(character: str) -> bool:
+    """True for a character that a font in T1 encoding has."""
+    if character.isascii():
+        return character.isprintable()
+    is_latin = "\u00c0" <= character <= "\u017f"
+    return is_latin and character not in _NO_T1
 
 
 def _marks(of: Sequence[str], notes: dict[str, str]) -> str:

@@ -151,10 +151,12 @@ def csv_table(table: Table) -> str:
     rows = []
     for _, some in table.blocks():
         rows += some
-    columns: list[tuple[str, list[Any]]] = [("block", [row.block for row in rows])]
+    heads = ["block"]
+    columns: list[list[Any]] = [[row.block for row in rows]]
     for j, column in enumerate(table.columns):
         cells = [row.cells[j] for row in rows]
-        columns.append((column.full_title, [_csv_value(cell) for cell in cells]))
+        heads.append(column.full_title)
+        columns.append([_csv_value(cell) for cell in cells])
         parts: dict[str, list[Any]] = {
             "sd": [cell.sd for cell in cells],
             "n": [cell.n for cell in cells],
@@ -162,10 +164,11 @@ def csv_table(table: Table) -> str:
         }
         for part, values in parts.items():
             if any(value is not None for value in values):
-                columns.append((f"{column.full_title} {part}", values))
-    columns.append(("notes", [_csv_notes(row) for row in rows]))
-    heads = [head for head, _ in columns]
-    lines = zip(*(values for _, values in columns), strict=True)
+                heads.append(f"{column.full_title} {part}")
+                columns.append(values)
+    heads.append("notes")
+    columns.append([_csv_notes(row) for row in rows])
+    lines = zip(*columns, strict=True)
     return csv_lines(heads, lines)
 
 
@@ -184,4 +187,7 @@ def _csv_interval(cell: Cell) -> str | None:
 
 
 def _csv_notes(row: TableRow) -> str:
-    return "; ".join(dict.fromkeys(note for cell in row.cells for note in cell.notes))
+    notes: dict[str, None] = {}
+    for cell in row.cells:
+        notes |= dict.fromkeys(cell.notes)
+    return "; ".join(notes)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.config import drop_unset
 from harness.results.facts import SENTENCES, Facts
 from harness.results.text_ids import text_ids
 from harness.tasks.base import Array, TaskResult, Vectors, describe_damaged, finite
@@ -145,7 +146,7 @@ def _suite(names: list[str], about: str, of: tuple[Suite, ...]) -> Suite:
     for one in of:
         for name in one.tasks:
             chance[f"{PREFIX}{name}"] = one.chance_of(name)
-    known = {name: value for name, value in chance.items() if value is not None}
+    known = drop_unset(chance)
     tasks = tuple(f"{PREFIX}{name}" for name in names)
     return Suite(
         tasks,
