@@ -222,8 +222,9 @@ class RecordedResults(Results):
     def records(self) -> list[Record]:
         return [record for row in self.rows for record in row.records]
 
+    @property
     def scored_tasks(self) -> set[str]:
-        """Return the names of all tasks that a run has a score of."""
+        """The names of all tasks that a run has a score of."""
         found: set[str] = set()
         for record in self.records:
             found.update(score.task for score in record.scores)

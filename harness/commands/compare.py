@@ -18,6 +18,8 @@ from harness.files.printable import join_some, tell, tell_lines
 
 if TYPE_CHECKING:
     from harness.api import Comparison
+    from harness.runs.experiment import Experiment
+    from harness.runs.selection import Budget
 
 
 def register(commands: options.Commands) -> None:
@@ -158,18 +160,13 @@ def show_plan(
     from harness.runs.against import find_other_rows
     from harness.runs.code_changes import describe_code_changes
     from harness.runs.frozen_plan import describe_changes, freeze_plan
-    from studies.tune import plan_searches
 
     folder = checked_workdir(workdir, create=False)
     planned = plan_comparison(source, to_run=freeze, **choices)
-    plan, experiment, budget = planned.plan, planned.plan.experiment, planned.budget
-    if budget is not None:
-        searches = zip(experiment.methods, plan_searches(experiment, budget, folder), strict=True)
-        searched = [entry.label for entry, study in searches if not isinstance(study, str)]
-        tell(
-            f"first a search of {len(searched)} rows: {budget.trials} trials of up to {budget.steps:,} training steps "
-            f"each ({join_some(searched)}); each adds a tuned row"
-        )
+    plan = planned.plan
+    experiment = plan.experiment
+    if planned.budget is not None:
+        tell(_describe_searches(experiment, planned.budget, folder))
     if planned.choices.until is not None:
         more = more_seeds_of(planned.choices.until, experiment)
         plan = more.begin(plan)
@@ -181,12 +178,10 @@ def show_plan(
     show_differences(plan)
     amount, unit = experiment.budget.describe()
     if amount:
-        lines = [f"budget: {amount} {unit}"]
-    else:
-        lines = []
-    lines += find_other_rows(plan, sources_of(planned.choices.against), None).summary()
+        tell(f"budget: {amount} {unit}")
+    others = find_other_rows(plan, sources_of(planned.choices.against), None)
     for line in [
-        *lines,
+        *others.summary(),
         *notices(plan, differences_shown=True),
         *describe_code_changes(plan, folder),
     ]:
@@ -197,6 +192,21 @@ def show_plan(
         file, digest = freeze_plan(folder, plan, planned.choices.until)
         tell(f"plan {digest} written to {file}: publish the hash before the first result")
     return 0
+
+
+def _describe_searches(experiment: Experiment, budget: Budget, workdir: Path) -> str:
+    """Say which rows are searched before they are compared, and with how many trials."""
+    from studies.tune import plan_searches
+
+    searches = plan_searches(experiment, budget, workdir)
+    searched = []
+    for entry, study in zip(experiment.methods, searches, strict=True):
+        if not isinstance(study, str):
+            searched.append(entry.label)
+    return (
+        f"first a search of {len(searched)} rows: {budget.trials} trials of up to {budget.steps:,} training steps "
+        f"each ({join_some(searched)}); each adds a tuned row"
+    )
 
 
 def _show(result: Comparison) -> None:

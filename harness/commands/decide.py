@@ -319,7 +319,7 @@ def _check_stored(
     """
     for name in wanted:
         if name not in available:
-            hint = nearest(name, sorted(comparison.scored_tasks()))
+            hint = nearest(name, sorted(comparison.scored_tasks))
             message = f"--task {name}: no run of these rows stored its examples{hint}"
             raise InputError(message, key="--task")
     if not available:

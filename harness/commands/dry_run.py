@@ -92,7 +92,10 @@ def _duration(seconds: float | None, rough: bool) -> str:
 
 
 def _list_states(states: Mapping[str, int]) -> str:
-    parts = [f"{count} {state}" for state, count in states.items() if count]
+    parts = []
+    for state, count in states.items():
+        if count:
+            parts.append(f"{count} {state}")
     return ", ".join(parts)
 
 

@@ -192,19 +192,21 @@ def _of_two(
         raise InputError(f"{a.label} and {b.label}: power takes three seeds of each trained row")
     e = judged.estimate
     count = question.significance.examples(question.target)
-    if difference is None:
-        wanted = max(abs(100 * e.value), EQUIVALENCE)
-    else:
-        wanted = difference
+    value = 100 * e.value
+    low = 100 * e.low
+    high = 100 * e.high
+    wanted = difference
+    if wanted is None:
+        wanted = max(abs(value), EQUIVALENCE)
     needed = examples_needed(question, a, b, judged, wanted, shown=difference is None)
     least = block.detectable_of(a, b, e)
     data = {
         "a": a.label,
         "b": b.label,
         "what": question.target.title,
-        "difference": 100 * e.value,
-        "low": 100 * e.low,
-        "high": 100 * e.high,
+        "difference": value,
+        "low": low,
+        "high": high,
         "seeds": list(judged.seeds),
         "examples": count,
         "detectable": least,
@@ -212,26 +214,27 @@ def _of_two(
         "needed_examples": needed,
     }
     pair = f"{a.label} against {b.label} on {question.target.title}"
-    low = 100 * e.low
-    high = 100 * e.high
-    value = 100 * e.value
     lines = [
         f"{pair}: {value:+.2f} points [{low:+.2f}, {high:+.2f}], {count:,} test examples.",
         f"With these, {describe_detectable(least)} between these two rows.",
+        _describe_examples_needed(needed, wanted, count),
     ]
+    return Answer("\n".join(map(one_line, lines)), [data], [data])
+
+
+def _describe_examples_needed(needed: int | None, wanted: float, count: int) -> str:
+    """Say how many test examples find a difference in points, of a test set of `count`."""
     if needed is None:
-        lines.append(
+        return (
             f"No number of test examples alone finds {wanted:.1f} points: the spread over seeds is"
             " too large; add seeds."
         )
-    elif needed <= count:
-        lines.append(f"A difference of {wanted:.1f} points is found with these examples.")
-    else:
-        lines.append(
-            f"A difference of {wanted:.1f} points takes about {needed:,} test examples:"
-            f" {needed - count:,} more."
-        )
-    return Answer("\n".join(one_line(line) for line in lines), [data], [data])
+    if needed <= count:
+        return f"A difference of {wanted:.1f} points is found with these examples."
+    more = needed - count
+    return (
+        f"A difference of {wanted:.1f} points takes about {needed:,} test examples: {more:,} more."
+    )
 
 
 def _power_of(design: PowerDesign, difference: float | None) -> dict[str, Any]:

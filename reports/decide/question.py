@@ -88,11 +88,11 @@ def question_of(comparison: RecordedResults, on: str) -> Question:
     for words, target in known:
         for word in words:
             by_word.setdefault(word.lower(), target)
-    part = next((one for one in comparison.parts if one.name == on), None)
-    if part is not None and on.lower() not in by_word:
-        comparison = part
+    parts = {part.name: part for part in comparison.parts}
+    if on in parts and on.lower() not in by_word:
+        comparison = parts[on]
         on = ""
-        known = list(known_targets(part))
+        known = list(known_targets(comparison))
     if not known:
         raise InputError("no run has scores by which rows could be compared", file=comparison.name)
     significance = Significance(comparison)
@@ -129,7 +129,7 @@ def _describe_unknown(comparison: RecordedResults, on: str, known: Sequence[str]
     """Return the error of a word that names nothing that rows can be compared by."""
     apart = [task for task, _ in comparison.columns(on.lower())]
     if apart:
-        scored = comparison.scored_tasks()
+        scored = comparison.scored_tasks
         lacking = [task for task in apart if task not in scored]
         why = "its tasks are unlike"
         if lacking:
@@ -140,10 +140,12 @@ def _describe_unknown(comparison: RecordedResults, on: str, known: Sequence[str]
             remedy=f"name a task: {', '.join(apart)}",
         )
     names = list(dict.fromkeys(known))
+    hint = nearest(on, names)
     some = ", ".join(names[:_NAMED])
-    if len(names) > _NAMED:
-        some += f" and {len(names) - _NAMED} more"
-    return InputError(f"--on {on}: not known{nearest(on, names)}; known: {some}", key="--on")
+    more = len(names) - _NAMED
+    if more > 0:
+        some += f" and {more} more"
+    return InputError(f"--on {on}: not known{hint}; known: {some}", key="--on")
 
 
 def two_rows_of(
@@ -185,4 +187,5 @@ def row_of(rows: Sequence[AnyRow], label: str, base_model: str) -> AnyRow:
         )
     labels = list(dict.fromkeys(row.label for row in rows))
     other = nearest(label, labels)
-    raise InputError(f'no row "{label}"{other}; rows: {", ".join(labels)}', key=label)
+    message = f'no row "{label}"{other}; rows: {", ".join(labels)}'
+    raise InputError(message, key=label)

@@ -114,7 +114,7 @@ def _leave_out_overlap(read: RecordedResults, on: str) -> tuple[RecordedResults,
     from reports.records.overlap import without_overlap
 
     remaining, notes, left_out = without_overlap(read)
-    scored = remaining.scored_tasks()
+    scored = remaining.scored_tasks
     for (task, _), why in notes.items():
         if task.lower() == on.lower() and task not in scored:
             raise InputError(f"--on {on}: {why.removeprefix(f'{task}: ')}", key="--on")

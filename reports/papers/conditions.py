@@ -234,9 +234,10 @@ def has_effect(record: Record, key: str, paper: Mapping[str, Any]) -> bool:
     augmentation does not.
     """
     try:
-        declared = registry.load(registry.METHODS, record.method).Config.sweeps().get(key, {})
+        method = registry.load(registry.METHODS, record.method)
     except InputError:
         return True
+    declared = method.Config.sweeps().get(key, {})
     when: Mapping[str, Any] = declared.get("when", {})
     for key, wanted in when.items():
         is_ours = _meets(value_of(record, key), wanted)
@@ -249,7 +250,9 @@ def _meets(value: Any, wanted: Any) -> bool:
     """As conditions of options are meant: any of a list; a part of "eda+shuffle" counts as equal."""
     if isinstance(wanted, list):
         return any(_meets(value, one) for one in wanted)
-    return bool(value == wanted) or (isinstance(value, str) and wanted in value.split("+"))
+    if value == wanted:
+        return True
+    return isinstance(value, str) and wanted in value.split("+")
 
 
 def format_value(value: Any) -> str:
@@ -257,7 +260,9 @@ def format_value(value: Any) -> str:
     if value is None or value == "":
         return "none"
     if isinstance(value, bool):
-        return "on" if value else "off"
+        if value:
+            return "on"
+        return "off"
     if isinstance(value, float):
         if abs(value) >= _SMALL or value == 0:
             text = f"{value:.6g}"
@@ -265,7 +270,8 @@ def format_value(value: Any) -> str:
             text = f"{value:.5e}"
         mantissa, exponent, power = text.partition("e")
         if exponent:
-            return f"{mantissa.rstrip('0').rstrip('.')}e{int(power)}"
+            digits = mantissa.rstrip("0").rstrip(".")
+            return f"{digits}e{int(power)}"
         return text
     if isinstance(value, list | tuple):
         return " x ".join(map(format_value, value)) or "none"

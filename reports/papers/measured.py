@@ -85,7 +85,9 @@ def measure(row: RecordedRow, column: PaperColumn) -> Measured:
             comparable.append(score.comparable)
             unlike += _differences(record, score, protocol)
     if not ids:
-        return Measured(missing="; ".join(dict.fromkeys(filter(None, reasons))))
+        known = dict.fromkeys(reasons)
+        known.pop("", None)
+        return Measured(missing="; ".join(known))
     partly = ""
     if reasons:
         partly = f"Mean of {len(ids)} of {len(row.finished)} seeds: the others have no such score."

@@ -40,8 +40,13 @@ def every_eval_ever(comparison: RecordedResults) -> dict[str, str]:
     correct.
     """
     files: dict[str, str] = {}
-    for record in {r.id: r for row in comparison.rows for r in row.finished}.values():
-        name = uuid.UUID(bytes=hashlib.sha256(record.id.encode()).digest()[:16], version=4)
+    records: dict[str, Record] = {}
+    for row in comparison.rows:
+        for record in row.finished:
+            records[record.id] = record
+    for record in records.values():
+        digest = hashlib.sha256(record.id.encode()).digest()
+        name = uuid.UUID(bytes=digest[:16], version=4)
         parts = (
             slug(comparison.name),
             "local",

@@ -68,13 +68,14 @@ def page(document: Document, data: dict[str, Any]) -> str:
         slots=_slots,
         csv_uri=lambda table: f"data:text/csv;charset=utf-8,{quote(csv_table(table))}",
     )
-    script = "\n".join((TEMPLATES / name).read_text(encoding="utf-8") for name in SCRIPTS)
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    scripts = [(TEMPLATES / name).read_text(encoding="utf-8") for name in SCRIPTS]
+    script = "\n".join(scripts)
+    sha256 = hashlib.sha256(script.encode()).digest()
+    digest = base64.b64encode(sha256).decode()
+    embedded = json.dumps(data, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     # "<" cannot end the script element when it is written as an escape, which JSON reads as the
     # same character.
-    embedded = json.dumps(data, ensure_ascii=False, sort_keys=True, separators=(",", ":")).replace(
-        "<", "\\u003c"
-    )
+    embedded = embedded.replace("<", "\\u003c")
     embedded = ACTING.sub(lambda match: f"\\u{ord(match[0]):04x}", embedded)
     return templates.get_template("page.html.j2").render(
         document=document,

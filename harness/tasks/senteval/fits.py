@@ -18,7 +18,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -119,41 +119,55 @@ def classify(
         labels = solved.predicted[0][rounded.argmax()]
         on_test = _accuracy(labels, y["test"])
         return Accuracies(float(rounded.max()), on_test, labels)
-    nested = len(rows) == 1
-    if nested:
-        state = _NESTED_STATE
+    if len(rows) == 1:
         outer = outer_folds(whole_y, config.kfold)
-    else:
-        state = config.seed
-        outer = [(rows[0], rows[1])]
+        return _classify_by_folds(whole_x, whole_y, outer, _NESTED_STATE, classes, config)
+    train, test = rows
+    found = _classify_by_folds(whole_x, whole_y, [(train, test)], config.seed, classes, config)
+    return replace(found, predicted=found.predicted[test], fold=None)
+
+
+def _classify_by_folds(
+    x: Array,
+    y: Array,
+    outer: Sequence[tuple[Rows, Rows]],
+    state: int,
+    classes: int,
+    config: Classifier,
+) -> Accuracies:
+    """Choose the L2 weight of each outer fold by k inner folds of its rest, and test it.
+
+    Args:
+        x, y: (n, d) and (n,) of all parts.
+        outer: rows of the rest, and tested.
+        state: which the inner folds are drawn by.
+    """
+    grid = np.asarray(config.l2, dtype=np.float64)
     inner = []
     for train, _ in outer:
-        for a, b in _folds(whole_y[train], config.kfold, state):
+        for a, b in _folds(y[train], config.kfold, state):
             split = Split(train[a], train[b], _NONE)
             inner.append(split)
     l2 = np.tile(grid, (len(inner), 1))
-    searched = solve(whole_x, whole_y, inner, l2, classes, config)
+    searched = solve(x, y, inner, l2, classes, config)
     by_fold = searched.accuracy.reshape(len(outer), config.kfold, -1)
     rounded = _percent(by_fold.mean(axis=1))
     best = rounded.argmax(axis=1)
     chosen = grid[best][:, None]
     refits = [_with_validation(train, test, config) for train, test in outer]
-    fitted = solve(whole_x, whole_y, refits, chosen, classes, config)
-    predicted = np.zeros_like(whole_y)
-    fold = np.zeros_like(whole_y)
+    fitted = solve(x, y, refits, chosen, classes, config)
+    predicted = np.zeros_like(y)
+    fold = np.zeros_like(y)
     accuracies = []
     for number, (_, test) in enumerate(outer):
         (labels,) = fitted.predicted[number]
         predicted[test] = labels
         fold[test] = number
-        accuracies.append(_accuracy(labels, whole_y[test]))
+        accuracies.append(_accuracy(labels, y[test]))
     of_folds = rounded.max(axis=1)
     on_dev = round(float(np.mean(of_folds)), 2)
     on_test = round(float(np.mean(accuracies)), 2)
-    tested = predicted[rows[-1]]
-    if nested:
-        return Accuracies(on_dev, on_test, tested, fold)
-    return Accuracies(on_dev, on_test, tested)
+    return Accuracies(on_dev, on_test, predicted, fold)
 
 
 def _percent(shares: Array) -> NDArray[np.float64]:
