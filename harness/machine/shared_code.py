@@ -149,7 +149,8 @@ def _new_functions() -> Iterator[tuple[Any, str, Any]]:
     """Yield owner, name and function of the watched modules and their classes that are not known
     yet.
     """
-    watched = [name for name in sys.modules if name.startswith(_WATCHED)]
+    imported = list(sys.modules)  # a thread may import something meanwhile
+    watched = [name for name in imported if name.startswith(_WATCHED)]
     alone = [name for name in _WATCHED_ALONE if name in sys.modules]
     for module_name in [*watched, *alone]:
         module = sys.modules[module_name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -223,3 +224,28 @@ def test_functions_that_were_replaced_before_are_named_for_rows_that_do_not_mean
         assert "AdamW.step" in shared_code.change_at_import()
         assert shared_code.find_change("row") == ""
         assert shared_code.is_changed()
+
+
+def test_what_a_thread_imports_meanwhile_is_no_fault() -> None:
+    ended = threading.Event()
+    imported: list[str] = []
+
+    def import_on() -> None:
+        while not ended.wait(1e-5):
+            name = f"imported_meanwhile_{len(imported)}"
+            imported.append(name)
+            sys.modules[name] = sys
+
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    thread = threading.Thread(target=import_on)
+    thread.start()
+    try:
+        for _ in range(20):
+            list(shared_code._new_functions())
+    finally:
+        ended.set()
+        thread.join()
+        sys.setswitchinterval(usual)
+        for name in imported:
+            del sys.modules[name]
