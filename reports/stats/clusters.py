@@ -183,12 +183,11 @@ def chance(tasks: Sequence[tuple[Sequence[Floats], Ids | None]]) -> Chance:
         row_means.append(influences.mean(axis=0))
     interaction = np.array(interactions)
     means = np.stack(row_means)
-    squares = means**2
     by_examples = np.asarray(means @ means.T)
     freedom = means.shape[1] - len(tasks)
     moments = FourthMoments(
         np.asarray(means**3 @ means.T),
-        np.asarray(squares @ squares.T),
+        np.asarray(means**2 @ (means**2).T),
         freedom,
     )
     if all(ids is None for _, ids in tasks):
