@@ -52,6 +52,10 @@ log = logging.getLogger(__name__)
 
 _AGAIN = "give the same command again; --executor processes has a new process after such a run"
 
+# Sentences of a task, in a rehearsal: a map of no more of them than a small model has dimensions
+# cannot be fitted.
+_FEW_TO_FIT = 512
+
 _FIT = ("train_", "dev_", "corpus_sentences_seen")  # how the costs of training begin
 
 
@@ -514,9 +518,12 @@ class Execution:
                 prompts=method.prompts,
             )
 
+        def texts_to_fit(texts: Sequence[str]) -> Sequence[str]:
+            return texts if few is None else texts[: max(few, _FEW_TO_FIT)]
+
         def alone(task: Task) -> TaskResult:
             return score(
-                method.for_task(task.texts()[:few]),
+                method.for_task(texts_to_fit(task.texts())),
                 [task],
                 f"{pooling}, fitted to the task's text",
             )

@@ -151,3 +151,20 @@ def test_the_sentences_that_are_encoded_have_their_own_vectors() -> None:
     own = table(texts)[:, 0]
     assert sum(own == np.arange(50)) >= 10
     assert len(set(own)) == 10
+
+
+def test_a_map_is_fitted_to_enough_sentences_of_each_task(tmp_path: Path) -> None:
+    """Whitening takes more sentences than dimensions, 16 here."""
+    row = {"name": "whitening", "method": "whitening", "preset": "target", "config": {"k": 16}}
+    tree = {
+        "name": "target",
+        "suites": [NATURAL],
+        "rehearsal": {"limit": 8},
+        "methods": [row],
+        "base_models": [BASE],
+        "seeds": [1],
+    }
+    done = api.compare(tree, workdir=tmp_path, rehearse=True, tracked=False, formats=[])
+    assert not [record.reason for record in done.records if record.status != "finished"]
+    (record,) = (one for one in done.records if one.method == "whitening")
+    assert record.cost["sentences"] == 8
