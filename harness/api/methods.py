@@ -17,7 +17,7 @@ from harness.files.reading import is_there
 from harness.machine.environment import pick_device
 from harness.machine.progress import Reporter
 from harness.method import DEFAULT_BASE_MODEL, FitContext, Method, locating
-from harness.results.model_card import describe_base, describe_text
+from harness.results.model_card import complete_card, describe_base, describe_text
 from harness.results.spec import method_version
 from harness.runs.experiment import EMBEDDED_DEV, CorpusSettings, DevSettings
 from harness.saved_method import METHOD_FILE
@@ -126,12 +126,24 @@ def train(
         )
         _fit(fitted, items, context, shown)
         if target is not None:
-            text = describe_text(items.uri) if items is not None else "no text"
-            where = markdown_text(f"on {text}, from {describe_base(base_model)}")
-            card = f"Trained by `{kind.name}` {where}; seed {seed}.\n"
+            learnt_from = describe_text(items.uri) if items is not None else "no text"
+            where = markdown_text(f"on {learnt_from}, from {describe_base(fitted.start_model)}")
+            card = (
+                f"Trained by `{kind.name}` {where}; seed {seed}.{_describe_dev(fitted, dev_set)}\n"
+            )
             fitted.save(target, card=card)
+            complete_card(target, kind.name, fitted.start_model)
         shown.finish_run(_describe_end(fitted, target))
     return fitted
+
+
+def _describe_dev(fitted: Method, dev: DevSet | None) -> str:
+    """Return a sentence for the card with the score that selected the weights."""
+    best = fitted.fit_report.training.get("best_dev")
+    if best is None or dev is None:
+        return ""
+    pairs = markdown_text(dev.name)
+    return f" Spearman on the pairs that selected its weights ({pairs}): {100 * best:.2f}."
 
 
 def _fit(method: Method, items: Corpus | None, context: FitContext, shown: Reporter) -> None:

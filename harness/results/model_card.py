@@ -58,11 +58,7 @@ def write_card(model: Path, record: Record) -> None:
         end = body.index(_END) + len(_END)
         after = body[end:]
         body = before + after.removeprefix("\n")
-    if not re.search("^# ", body, re.MULTILINE):
-        heading = markdown_text(_title(record))
-        body = f"\n# {heading}\n\n{body.lstrip()}"
-    written = f'("{FOLDER_IN_CARD}"'
-    body = body.replace(written, f'("{model.name}"')
+    body = _complete(body, _title(record.row, record.base_model), model.name)
     ours = f"{_START}{results(record)}{_END}"
     at = body.find("\n## Use\n") + 1
     if at:
@@ -73,6 +69,35 @@ def write_card(model: Path, record: Record) -> None:
     write_atomic(model / SCORES_FILE, scores_text(record))
     for task, text in community_results(record).items():
         write_atomic(model / RESULTS_FOLDER / f"{task}.yaml", text)
+
+
+def complete_card(model: Path, name: str, base_model: str) -> None:
+    """Give the README of a model that was trained alone a heading, the licence and the base model.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    from huggingface_hub import ModelCardData
+
+    file = model / "README.md"
+    body = _FRONT.sub("", file.read_text("utf-8", errors="replace"), count=1)
+    body = _complete(body, _title(name, base_model), model.name)
+    data = ModelCardData(
+        library_name="sentence-transformers",
+        pipeline_tag="sentence-similarity",
+        tags=[*TAGS],
+        license=licence_of(base_model),
+        base_model=_hub_id(base_model),
+    )
+    front = data.to_yaml().rstrip("\n")
+    write_atomic(file, f"---\n{front}\n---\n{body}")
+
+
+def _complete(body: str, title: str, folder: str) -> str:
+    """Return a README's text with a heading, and with the name of its folder in the code."""
+    if not re.search("^# ", body, re.MULTILINE):
+        body = f"\n# {markdown_text(title)}\n\n{body.lstrip()}"
+    return body.replace(f'("{FOLDER_IN_CARD}"', f'("{folder}"')
 
 
 def community_results(record: Record) -> dict[str, str]:
@@ -189,10 +214,10 @@ def _kind(record: Record) -> str:
     return record.supervision
 
 
-def _title(record: Record) -> str:
+def _title(name: str, base_model: str) -> str:
     """Return the heading: what was trained, from which model."""
-    start = _last_part(record.base_model).removeprefix(_EMBEDDED)
-    return f"{one_line(record.row)}, from {one_line(start)}"
+    start = _last_part(base_model).removeprefix(_EMBEDDED)
+    return f"{one_line(name)}, from {one_line(start)}"
 
 
 def describe_base(base_model: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from huggingface_hub import ModelCard
 
 import harness
 from harness.cli import main
@@ -223,6 +224,11 @@ def test_a_method_is_trained_saved_and_loaded(
         harness.load_model(out).encode(texts), method.encode(texts), atol=1e-6
     )
     assert type(harness.load_model(out)) is type(method)
+    read = ModelCard.load(out / "README.md")
+    assert (read.data.license, read.data.base_model) == ("apache-2.0", None)
+    assert read.text.lstrip().startswith("# simcse, from mini-bert\n")
+    assert f"{100 * method.fit_report.training['best_dev']:.2f}" in read.text
+    assert f'SentenceTransformer("{out.name}"' in read.text
     assert capfd.readouterr() == ("", "")
     with raises_input_error(key="--out"):
         harness.train("simcse", preset="mini", out=out)
