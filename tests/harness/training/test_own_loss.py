@@ -80,6 +80,45 @@ def test_a_function_and_a_class_of_sentence_transformers_of_one_equation_train_a
     )
 
 
+class OfAListOfViews(nn.Module):
+    """As lightly's EMP-SSL."""
+
+    def forward(self, z_views: list[torch.Tensor]) -> torch.Tensor:
+        return in_batch(*z_views)
+
+
+class OfProjections(nn.Module):
+    """As lightly's LeJEPA: (views, n, d) each."""
+
+    def forward(self, *, local_proj: torch.Tensor, global_proj: torch.Tensor) -> torch.Tensor:
+        return in_batch(global_proj[0], local_proj[0])
+
+
+class OfLabels(nn.Module):
+    """As those of pytorch-metric-learning: both views of a sentence have its label."""
+
+    def forward(
+        self,
+        embeddings: torch.Tensor,
+        labels: Any = None,
+        indices_tuple: Any = None,
+        ref_emb: Any = None,
+        ref_labels: Any = None,
+    ) -> torch.Tensor:
+        order = torch.sort(labels, stable=True).indices
+        return in_batch(embeddings[order[::2]], embeddings[order[1::2]])
+
+
+@pytest.mark.parametrize("build", [OfAListOfViews, OfProjections, OfLabels])
+def test_one_equation_trains_alike_whatever_its_signature(build: type[nn.Module]) -> None:
+    torch.testing.assert_close(
+        torch.tensor(fit(harness.loss(build=build)).encode(TEXTS)),
+        torch.tensor(fit(harness.loss(in_batch)).encode(TEXTS)),
+        rtol=1e-4,
+        atol=1e-4,
+    )
+
+
 @pytest.mark.parametrize(
     "kind",
     [
