@@ -23,6 +23,11 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# Compiled modules and rewritten tests are saved for the workers and the processes that tests start,
+# hundreds of which would else compile the same files.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 gc.disable()  # while test modules import a million objects; see pytest_collection_finish
 
 FOLDER = Path(__file__).parent

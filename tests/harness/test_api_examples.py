@@ -16,6 +16,7 @@ import pytest
 import harness
 from docs.make import REPOSITORY
 from harness.method import Method
+from tests.support import short_runs
 
 DOCUMENTED = [
     module
@@ -78,7 +79,11 @@ def test_every_public_name_has_an_example() -> None:
         for name in sorted(PUBLIC, key=lambda name: (name.rpartition(".")[2] not in FIRST, name))
     ],
 )
-def test_an_example_says_what_is_so(name: str, shared: dict[str, Any]) -> None:
+def test_an_example_says_what_is_so(
+    name: str, shared: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name == "harness.api.studies.study":
+        short_runs.no_report(monkeypatch)  # its figures take longer than its trials
     said: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     for test in examples(name, **shared):

@@ -199,7 +199,7 @@ def test_a_static_model_without_its_files(
 def test_parts_of_a_run_that_are_no_files(tmp_path: Path) -> None:
     run = RunFolder(tmp_path, "abc")
     run.record_file.mkdir(parents=True)
-    with pytest.raises(InputError, match=r"record\.json"):
+    with raises_input_error(file=run.record_file):
         run.read()
     for content in ("[]", "{"):
         run.details_file.write_text(content)

@@ -183,27 +183,19 @@ def test_a_file_says_what_python_would_say(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "key"),
     [
-        ("paper = 3", 'key "paper": expected a table, not 3'),
-        ("[paper]\nbert-base = 3", 'key "paper.bert-base": expected a table, not 3'),
-        ("[paper]\naliases = 3", 'key "paper.aliases": expected a table, not 3'),
-        ("[paper]\nsource = 3", 'key "paper.source": expected text, not 3'),
-        (
-            "[paper]\nbert-base = { empty = 3 }",
-            'key "paper.bert-base.empty": expected a list, not 3',
-        ),
-        (
-            '[paper]\nbert-base = { like = "mini" }',
-            'key "paper.bert-base.like": "mini" is no row above it',
-        ),
-        ("[paper", "not a TOML file"),
+        ("paper = 3", "paper"),
+        ("[paper]\nbert-base = 3", "paper.bert-base"),
+        ("[paper]\naliases = 3", "paper.aliases"),
+        ("[paper]\nsource = 3", "paper.source"),
+        ("[paper]\nbert-base = { empty = 3 }", "paper.bert-base.empty"),
+        ('[paper]\nbert-base = { like = "mini" }', None),
+        ("[paper", None),
     ],
 )
 def test_a_fault_in_a_file_is_one_line_with_file_and_key(
-    tmp_path: Path, text: str, told: str
+    tmp_path: Path, text: str, key: str | None
 ) -> None:
-    with raises_input_error() as error:
+    with raises_input_error(file=tmp_path / "mine.toml", key=key):
         list(recipe_file(tmp_path, text))
-    assert str(error.value).startswith(f"{tmp_path / 'mine.toml'}: ")
-    assert told in str(error.value)

@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from harness.encoder import Encoder
-from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import load_corpus
 from harness.training import Batch
@@ -174,7 +173,7 @@ def test_eda_names_its_wordnet_and_fails_early_without_it(
     )
     assert np.isfinite(np.asarray(method.encode(["rain"]))).all()
     monkeypatch.setattr(nltk_data, "path", [])
-    with pytest.raises(InputError, match=r"nltk\.downloader wordnet"):
+    with raises_input_error():
         _ = BarlowTwins(method.config).inputs
     assert BarlowTwins(make().config).inputs == {}, "other views need none"
 

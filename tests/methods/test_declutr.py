@@ -15,7 +15,6 @@ from scipy.special import logsumexp
 
 from harness.encoder import Encoder
 from harness.encoder.loading import tokens_of
-from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
@@ -151,7 +150,7 @@ def test_a_tokenizer_without_offsets_is_refused() -> None:
     class Slow:
         is_fast = False
 
-    with pytest.raises(InputError, match="Slow does not say where"):
+    with raises_input_error():
         DocumentTokens(Slow())  # type: ignore[arg-type]
 
 

@@ -12,7 +12,6 @@ import torch
 from scipy.special import erf, logsumexp
 
 from harness.encoder import Encoder
-from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
@@ -399,7 +398,7 @@ def test_bad_settings_are_one_line(values: dict[str, Any], key: str | None) -> N
 )
 def test_layers_that_the_model_does_not_have(values: dict[str, Any]) -> None:
     method = make(**values)
-    with pytest.raises(InputError, match="set guide_first and guide_last"):
+    with raises_input_error():
         method.heads(method.load_base())
 
 

@@ -10,7 +10,6 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer, LlamaConfig
 
-from harness.errors import InputError
 from harness.method import FitContext, Method
 from methods.metaeol import EIGHT, MetaEOL
 from methods.pooling import PoolingMethod
@@ -65,7 +64,7 @@ def test_eight_prompts_fit_into_the_embedded_model() -> None:
         '" a dog ran. "' in e.tokenizer.decode(e.tokenize(["A dog ran."])[0])
         for e in method.encoders[1:]
     )
-    with pytest.raises(InputError, match="no room for a sentence in 12 tokens"):
+    with raises_input_error():
         fitted(MetaEOL, "embedded:mini-bert", max_length=12)
     with raises_input_error(key="layer"):
         fitted(MetaEOL, "embedded:mini-bert", layer=9)
@@ -121,12 +120,8 @@ def test_token_prepending_follows_its_rule(
 
 
 def test_what_the_model_or_the_template_lacks_is_refused(base: str) -> None:
-    for wrong, line in (
-        ({"exit": 9}, "exit 9"),
-        ({"start": 3}, "start 3"),
-        ({"start": 2, "exit": 2}, "exit 2"),
-    ):
-        with pytest.raises(InputError, match=line):
+    for wrong in ({"exit": 9}, {"start": 3}, {"start": 2, "exit": 2}):
+        with raises_input_error():
             TokenPrepending(TokenPrepending.configure(wrong), base_model=base).check(None)
     with raises_input_error(file='method "token_prepending"', key="templates"):
         TokenPrepending.configure({"templates": ['the "[X]" means:"']})

@@ -219,8 +219,9 @@ def test_wrong_input(tmp_path: Path) -> None:
     assert not (tmp_path / "reports").exists()
 
 
-def test_command(built: Built, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    workdir = str(built[0])
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    workdir = str(tmp_path)
+    synthetic.Invented(tmp_path, scale=0.03).add("a", tasks=SMALL)
     out = tmp_path / "o"
     assert (
         main(

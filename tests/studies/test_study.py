@@ -12,7 +12,6 @@ import optuna
 import pytest
 
 from harness.cli import main
-from harness.errors import InputError
 from harness.results.store import read_records
 from studies.definition.space import make_space, plan_trials
 from studies.definition.study import presets, read_study
@@ -113,7 +112,7 @@ def test_every_trial_has_all_seeds_and_held_out_seeds_confirm(tmp_path: Path) ->
 
 def test_a_study_that_another_process_runs_is_refused(tmp_path: Path) -> None:
     with lock_study(tmp_path, "cheap"):
-        with pytest.raises(InputError, match="cheap"):
+        with raises_input_error():
             search(tmp_path)
         search(tmp_path, name="other", space={"dimension": [2]})
     search(tmp_path, space={"dimension": [2]})

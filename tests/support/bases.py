@@ -1,5 +1,5 @@
-"""A base model for tests of training: a quarter of the embedded model's width and a fifth of its
-tokens, with random weights.
+"""A base model for tests of training: a quarter of the embedded model's width, half of its layers
+and a fifth of its tokens, with random weights.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ def narrow_bert() -> str:
         embedded = Path(resolve_model("embedded:mini-bert"))
         config = AutoConfig.from_pretrained(embedded)
         config.update({"hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 2})
+        config.num_hidden_layers = 2
         config.vocab_size = TOKENS
         config.initializer_range = 0.1  # large enough that vectors of different texts differ
         unfinished = folder.with_name(f"narrow-bert-{os.getpid()}")

@@ -11,6 +11,7 @@ import torch
 
 from harness.method import FitContext, Method
 from harness.sources import Corpus
+from tests.support.bases import narrow_bert
 
 
 class Kill(Exception):  # noqa: N818 - what it does, not what went wrong
@@ -23,9 +24,10 @@ def weights_whole_and_resumed(
     """Return the encoder's weights after 4 updates in one go, and after 4 with a kill during the third
     (checkpoint: 2).
     """
+    config = method.configure({**values, "log_every": 1, "max_steps": 4})
 
     def train(**context: Any) -> Any:
-        made = method(method.configure({**values, "log_every": 1, "max_steps": 4}))
+        made = method(config, base_model=narrow_bert())
         return made.fit(corpus, FitContext(seed=5, precision="fp32", **context))
 
     def kill(step: int, steps: int, text: str) -> None:

@@ -60,17 +60,16 @@ def test_published_rows_by_key(numbers: None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "message"),
+    "key",
     [
-        ("mine.csv", "expected FILE.csv:MODEL"),
-        ("mein.csv:My-BERT", 'no file "mein.csv" (did you mean "mine.csv"?)'),
-        ("mine.csv:MyBERT", 'no model "MyBERT" (did you mean "My-BERT"?)'),
+        "mine.csv",  # no model
+        "mein.csv:My-BERT",  # no such file
+        "mine.csv:MyBERT",  # no such model
     ],
 )
-def test_a_key_without_rows_is_one_clear_line(numbers: None, key: str, message: str) -> None:
-    with raises_input_error() as error:
+def test_a_key_without_rows_is_one_clear_line(numbers: None, key: str) -> None:
+    with raises_input_error(key=key):
         published.published_rows(key)
-    assert message in str(error.value)
 
 
 def test_the_published_tables_of_the_reports_have_the_columns_that_are_read() -> None:

@@ -31,19 +31,21 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin" / "python"
 
 
-@pytest.mark.parametrize("kind", list(NAMES))
-def test_the_package_is_installed_and_its_tests_pass(
-    kind: str, python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_packages_are_installed_and_their_tests_pass(
+    python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    name = NAMES[kind]
-    assert main(["new", kind, name]) == 0
-    folder = tmp_path / name
+    editable, folders = [], []
+    for kind, name in NAMES.items():
+        assert main(["new", kind, name]) == 0
+        folder = str(tmp_path / name)
+        editable += ["-e", folder]
+        folders.append(folder)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     environment.pop("PYTHONPATH", None)
     install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-index"]
-    options = ["--quiet", "--no-deps", "--no-build-isolation", "-e", str(folder)]
-    for command in ([*install, *options], [str(python), "-m", "pytest", "-q", str(folder)]):
+    options = ["--quiet", "--no-deps", "--no-build-isolation", *editable]
+    for command in ([*install, *options], [str(python), "-m", "pytest", "-q", *folders]):
         done = subprocess.run(
             command,
             cwd=tmp_path,
@@ -53,7 +55,7 @@ def test_the_package_is_installed_and_its_tests_pass(
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
-    assert "3 passed" in done.stdout
+    assert "6 passed" in done.stdout
 
 
 @pytest.mark.parametrize("kind", list(NAMES))

@@ -215,7 +215,7 @@ def test_wrong_rates_and_views(encoder):
     encoder.train()
     with raises_input_error(key="hidden_dropout"):
         encoder.two_views(ids, ids, differ_by=None, hidden_dropout=(0.1, 1.0))
-    with pytest.raises(InputError, match="as many"):
+    with raises_input_error():
         encoder.two_views(ids, ids[1:], differ_by=None)
 
 

@@ -146,9 +146,8 @@ def test_a_text_that_is_no_template_is_refused_in_one_line(name: str, template: 
         lambda: MethodConfig.parse({"pooling": f"{name}:{template}"}, "file.toml"),
         lambda: Encoder.from_pretrained("embedded:mini-bert", pooling=f"{name}:{template}"),
     ):
-        with raises_input_error() as error:
+        with raises_input_error(key="pooling"):
             refuse()
-        assert "[X] is the place of the sentence, twice" in str(error.value)
 
 
 def test_a_template_without_room_for_a_sentence_is_refused_before_the_run(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import torch
 from torch.utils import checkpoint as checkpointing
 
 from harness.encoder import Encoder
-from harness.errors import InputError
 from tests.support.encoder_models import FAMILIES, TEXTS, base_model
 from tests.support.errors import raises_input_error
 
@@ -178,7 +177,7 @@ def test_gradient_checkpointing_redraws_what_was_dropped(tmp_path, family, micro
 def test_gradient_checkpointing_that_does_not_know_the_rates_is_refused(tmp_path):
     encoder, ids = started(tmp_path)
     encoder.transformer.activation_checkpointing_enable()
-    with pytest.raises(InputError, match="checkpoint_gradients"):
+    with raises_input_error():
         encoder.two_views(ids, ids, differ_by=None, **RATES)
     encoder.checkpoint_gradients()
     encoder.two_views(ids, ids, differ_by=None, **RATES)

@@ -323,9 +323,8 @@ def test_damaged_folders_are_one_clear_line(bases, tmp_path, damage):
     encoder.affine = nn.Linear(32, 4)
     encoder.save(tmp_path / "saved")
     DAMAGES[damage](tmp_path / "saved")
-    with raises_input_error() as error:
+    with raises_input_error(file=tmp_path / "saved"):
         Encoder.load(tmp_path / "saved")
-    assert "saved" in str(error.value)
 
 
 def test_a_base_whose_file_lacks_weights(bases, tmp_path):

@@ -51,12 +51,12 @@ def test_scores_of_two_processes_are_those_of_one(
 
 def test_a_process_that_ends_is_an_error_that_says_what_helps() -> None:
     with pytest.raises(RunError, match="memory"):
-        encode_on_devices(Dies(), TEXTS, ["cpu", "cpu"])
+        encode_on_devices(Dies(), TEXTS, ["cpu"])
 
 
 def test_a_process_that_fails_is_an_error_with_its_reason() -> None:
     with pytest.raises(RunError, match="memory"):
-        encode_on_devices(RunsOutOfMemory(), TEXTS, ["cpu", "cpu"])
+        encode_on_devices(RunsOutOfMemory(), TEXTS, ["cpu"])
 
 
 def test_a_model_that_no_other_process_can_have_is_refused() -> None:

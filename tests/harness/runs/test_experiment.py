@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from harness.errors import InputError
 from harness.method import Method
 from harness.runs.experiment import presets, read_experiment
 from harness.runs.plan import Plan, load_text, make_plan
@@ -371,7 +370,7 @@ def test_a_part_of_the_dev_pairs_is_another_set() -> None:
     assert whole.dev is not None
     assert some.dev.sha256 == other.dev.sha256 != whole.dev.sha256
     assert some.jobs[0].spec.dev == {**some.jobs[0].spec.dev, "pairs": 12}  # type: ignore[dict-item]
-    with pytest.raises(InputError, match=NATURAL):
+    with raises_input_error():
         planned({"method": "simcse"}, dev={"task": NATURAL, "pairs": 1_000_000})
 
 

@@ -385,8 +385,7 @@ def test_a_backend_that_needs_other_transformers_is_one_line(
     if suits:
         check_backend("onnx")
         return
-    with pytest.raises(InputError) as caught:
+    with raises_input_error(key="backend") as caught:
         check_backend("onnx")
-    assert caught.value.key == "backend"
     assert "optimum-onnx 9.0" in str(caught.value)
     assert metadata.version("transformers") in str(caught.value)

@@ -94,7 +94,8 @@ def test_worker_processes_find_the_file_and_refuse_one_that_has_changed(tmp_path
         tmp_path / "work",
         suites=[str(file)],
         seeds=[1],
-        max_steps=2,
+        dev=None,
+        methods=[small_runs.CLS],
         executor={"name": "processes", "workers": 1},
     )
     assert {r.status for r in found.records} == {"finished"}

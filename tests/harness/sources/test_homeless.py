@@ -41,7 +41,7 @@ PLACES: dict[str, Callable[[], Any]] = {
 @pytest.mark.usefixtures("homeless")
 @pytest.mark.parametrize("place", PLACES)
 def test_a_home_folder_that_is_not_there_is_one_error(place: str) -> None:
-    with pytest.raises(InputError, match=r"HOME|HARNESS_CACHE"):
+    with raises_input_error():
         PLACES[place]()
 
 

@@ -315,7 +315,7 @@ class MeansEqualViews(WithoutDropout):
 
 
 def test_equal_views_are_refused_unless_they_are_meant(corpus: Corpus) -> None:
-    with pytest.raises(InputError, match="are equal"):
+    with raises_input_error():
         WithoutDropout(config()).fit(corpus, FitContext())
     report = MeansEqualViews(config()).fit(corpus, FitContext()).fit_report
     assert report.training["steps"] > 0

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from harness.encoder import Encoder
-from harness.errors import InputError
 from harness.sources import load_corpus
 from harness.views import ViewConfig, make_views
 from harness.views.documents import crop_spans, draw_pair, sentence_crops
@@ -158,7 +157,7 @@ def test_the_dropout_arm_is_one_crop_twice(encoder: Encoder) -> None:
 
 
 def test_a_document_without_two_crops_is_refused(encoder: Encoder) -> None:
-    with pytest.raises(InputError, match="too few sentences"):
+    with raises_input_error():
         views(encoder, ["Too short. This too."], view="sentence_crop")
 
 

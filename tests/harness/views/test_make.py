@@ -15,7 +15,6 @@ from torch import nn
 from transformers.integrations import sdpa_attention
 
 from harness.encoder import Encoder
-from harness.errors import InputError
 from harness.sources import Pair
 from harness.training import Batch
 from harness.views import ViewConfig, Views, encode_views, make_views
@@ -65,24 +64,23 @@ def test_a_chain_is_a_list_or_a_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
+    ("values", "key"),
     [
-        ({"view": "shufle"}, 'did you mean "shuffle"'),
-        ({"view": ""}, "views: dropout"),
-        ({"view": "crop+crop"}, "twice"),
-        ({"view": "shuffle+eda"}, 'write it as "eda+shuffle"'),
-        ({"view": 3}, '"view"'),
-        ({"dropout": 1.0}, '"dropout"'),
-        ({"dropout_b": -0.1}, '"dropout_b"'),
-        ({"eda": 0.0}, '"eda"'),
-        ({"deletion": 1.0}, '"deletion"'),
-        ({"crop": 1.0}, '"crop"'),
+        ({"view": "shufle"}, "view"),
+        ({"view": ""}, "view"),
+        ({"view": "crop+crop"}, "view"),
+        ({"view": "shuffle+eda"}, "view"),
+        ({"view": 3}, "view"),
+        ({"dropout": 1.0}, "dropout"),
+        ({"dropout_b": -0.1}, "dropout_b"),
+        ({"eda": 0.0}, "eda"),
+        ({"deletion": 1.0}, "deletion"),
+        ({"crop": 1.0}, "crop"),
     ],
 )
-def test_wrong_settings_are_one_line(values: dict[str, Any], message: str) -> None:
-    with raises_input_error(file="test") as caught:
+def test_wrong_settings_are_one_line(values: dict[str, Any], key: str) -> None:
+    with raises_input_error(file="test", key=key):
         ViewConfig.parse(values, "test")
-    assert message in str(caught.value)
 
 
 # ---------------------------------------------------------------- token ids
@@ -140,7 +138,7 @@ def test_paraphrases_are_the_other_side(encoder: Encoder) -> None:
     assert made.ids_b == encoder.tokenize(["a hound was running", "it rains"])
     assert made.hidden_dropout == made.attention_dropout == OFF
     assert views(encoder, pairs, view="shuffle").ids_b != made.ids_b, "other views take the anchors"
-    with pytest.raises(InputError, match="pairs"):
+    with raises_input_error():
         views(encoder, TEXTS, view="paraphrase")
 
 
@@ -158,7 +156,7 @@ def test_eda_changes_words_of_both_views(
     )
     assert words & known, "a synonym of the tiny WordNet"
     monkeypatch.setattr(nltk_data, "path", [])
-    with pytest.raises(InputError, match=r"nltk\.downloader"):
+    with raises_input_error():
         views(encoder, TEXTS, view="eda")
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 
-from harness.errors import InputError
 from harness.senteval.utils import get_optimizer
 from harness.tasks.senteval import fits
 from harness.tasks.senteval.classifier import FULL, PROTOTYPING, Classifier
@@ -195,7 +194,7 @@ def test_ties_between_l2_values_go_to_the_smallest() -> None:
 
 def test_too_few_examples_for_the_folds_is_one_clear_line() -> None:
     x, y = blobs(6, 3, 2)
-    with pytest.raises(InputError, match="6 examples"):
+    with raises_input_error():
         classify({"all": x}, {"all": y}, 2, FULL)
 
 
