@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -159,14 +160,14 @@ def open_executor(settings: ExecutorSettings, workdir: Path) -> Executor:
 
 
 def use_threads(count: int) -> None:
-    """Have this process compute with so many threads. A worker calls it first, before torch is
-    imported.
+    """Have this process compute with so many threads. A worker calls it first: torch reads the
+    environment when it is imported.
     """
     for name in THREADS:
         os.environ[name] = str(count)
-    import torch
-
-    torch.set_num_threads(count)
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(count)
 
 
 def check_known(settings: ExecutorSettings, methods: Iterable[str]) -> None:

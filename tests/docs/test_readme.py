@@ -13,6 +13,7 @@ import pytest
 from docs.make import REPOSITORY
 from harness.cli import build_parser
 from harness.runs.experiment import read_experiment
+from tests.support.bases import narrow_bert
 
 TEXT = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 
@@ -32,7 +33,8 @@ def test_the_loss_and_the_calls_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     loss, calls = blocks("python")
-    options = 'suites="Embedded-STS-natural", formats=["csv"], tracked=False, workdir="work/mine")'
+    options = f'base_models={narrow_bert()!r}, suites="Embedded-STS-natural", '
+    options += 'formats=["csv"], tracked=False, workdir="work/mine")'
     code = (
         loss.replace("max_steps=24", "max_steps=1")
         .replace('workdir="work/mine")', options)

@@ -22,12 +22,16 @@ from harness.results.record import Record
 from harness.results.store import read_records
 from harness.training import TrainedMethod
 from methods.simcse import SimCSE
+from tests.support import short_runs
+from tests.support.bases import narrow_bert
 from tests.support.errors import raises_input_error
 
 pytestmark = pytest.mark.timeout(240)
 
+BASE = narrow_bert()
 SMALL: dict[str, Any] = {
     "name": "small",
+    "base_models": [BASE],
     "seeds": [1],
     "suites": ["Embedded-STS-natural"],
     "max_steps": 4,
@@ -50,21 +54,22 @@ SMALL: dict[str, Any] = {
         },
     ],
 }
-AS_A_FILE = """
+AS_A_FILE = f"""
+base_models = ["{BASE}"]
 seeds = [1]
 suites = ["Embedded-STS-natural"]
 max_steps = 4
 precision = "fp32"
-corpus = { uri = "embedded:sentences", limit = 80 }
-dev = { task = "Embedded-STS-natural" }
+corpus = {{ uri = "embedded:sentences", limit = 80 }}
+dev = {{ task = "Embedded-STS-natural" }}
 [[methods]]
 method = "pooling"
-config = { pooling = "cls" }
+config = {{ pooling = "cls" }}
 [[methods]]
 name = "SimCSE"
 method = "simcse"
 preset = "mini"
-config = { pooling = "cls", learning_rate = 3e-4, batch_size = 8, eval_every = 2, train_length = 12 }
+config = {{ pooling = "cls", learning_rate = 3e-4, batch_size = 8, eval_every = 2, train_length = 12 }}
 """
 
 
@@ -85,6 +90,7 @@ def test_the_command_reuses_the_runs_of_a_call(
         ("SimCSE", "finished"),
     ]
     assert (compared.status, compared.failed) == ("finished", [])
+    short_runs.no_report(monkeypatch)
     file = tmp_path / "small.toml"
     file.write_text(AS_A_FILE)
     monkeypatch.setattr("harness.runs.runner.execute", never)
@@ -108,7 +114,7 @@ def test_the_command_of_a_run_makes_it_again(
     exec(compared.records[1].command, {"harness": harness})
     (experiment, more) = called[0]
     assert experiment == SMALL
-    assert more["overrides"] == ["seeds=[1]", 'base_models=["embedded:mini-bert"]']
+    assert more["overrides"] == ["seeds=[1]", f'base_models=["{BASE}"]']
     assert more["only"] == ["SimCSE"]  # no other row is trained
 
 
@@ -142,7 +148,7 @@ def test_progress_goes_to_the_reporter_and_nothing_is_printed(
             self.lines.append(f"{self.number} of {self.total}: {text}")
 
     shown = Lines()
-    harness.compare(SMALL, workdir=compared.workdir, tracked=False, formats=["md"], progress=shown)
+    harness.compare(SMALL, workdir=compared.workdir, tracked=False, formats=[], progress=shown)
     assert [line[:6] for line in shown.lines] == ["1 of 2", "2 of 2"]
     assert all(line.endswith("(reused)") for line in shown.lines)
     harness.report("small", compared.workdir, formats=["csv"])
@@ -375,6 +381,7 @@ def test_a_verdict_is_what_the_command_prints(
     assert harness.power(sd=0.8).frame()["least"].is_monotonic_decreasing
 
 
+@pytest.mark.usefixtures("few_pairs")
 def test_methods_are_names_classes_and_instances(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -445,10 +452,12 @@ def test_whatever_makes_vectors_is_evaluated(compared: harness.Comparison) -> No
         harness.evaluate(3, "Embedded-STS-natural")  # type: ignore[arg-type]
 
 
+@pytest.mark.usefixtures("few_pairs", "no_report")
 def test_a_study_gives_frames_and_the_experiment_of_its_best(tmp_path: Path) -> None:
     keys = {
         "name": "temperatures",
         "method": "simcse",
+        "base_model": BASE,
         "sampler": "grid",
         "steps": 2,
         "seeds": [7],

@@ -15,7 +15,7 @@ from harness.cli import main
 from harness.config import Config, option
 from harness.errors import InputError, RunError
 from harness.results.model_card import write_card
-from harness.results.store import RunFolder
+from harness.results.store import DamagedRecord, RunFolder
 from harness.runs.experiment import read_experiment
 from tests.support.errors import raises_input_error
 from tests.support.invented_runs import run
@@ -199,7 +199,7 @@ def test_a_static_model_without_its_files(
 def test_parts_of_a_run_that_are_no_files(tmp_path: Path) -> None:
     run = RunFolder(tmp_path, "abc")
     run.record_file.mkdir(parents=True)
-    with raises_input_error(file=run.record_file):
+    with raises_input_error(kind=DamagedRecord):
         run.read()
     for content in ("[]", "{"):
         run.details_file.write_text(content)

@@ -16,12 +16,14 @@ from harness.method import Method, MethodCard
 from harness.runs.experiment import read_experiment
 from harness.sources import load_corpus
 from harness.sources.corpus.corpus import corpus_in_memory
+from tests.support.bases import narrow_bert
 from tests.support.errors import raises_input_error
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("few_pairs")]
+pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("few_pairs", "no_report")]
 
 TEXTS = ["A dog runs.", "It rains.", "She sells maps.", "He sings.", "Rain falls.", "Dogs bark."]
 QUIET: dict[str, Any] = {
+    "base_models": narrow_bert(),
     "seeds": 1,
     "suites": "Embedded-STS-natural",
     "max_steps": 1,

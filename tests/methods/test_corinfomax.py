@@ -78,6 +78,7 @@ def test_training_resumes_bit_for_bit_moments_and_target_included(
     corpus: Corpus, tmp_path: Path
 ) -> None:
     values = {**SMALL, "learning_rate": 1e-3, "momentum": 0.5, "memory": 0.5}
+    values["projector"] = (16, 64)  # as wide as the vectors of the narrow model
     whole, resumed = weights_whole_and_resumed(CorInfoMax, values, corpus, tmp_path)
     assert all(torch.equal(tensor, resumed[name]) for name, tensor in whole.items())
 

@@ -15,12 +15,13 @@ from scipy.special import logsumexp
 
 from harness.encoder import Encoder
 from harness.encoder.loading import tokens_of
-from harness.method import FitContext
+from harness.method import DEFAULT_BASE_MODEL, FitContext
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
 from methods.declutr import DeCLUTR, slanted_triangular_rate
 from methods.parts.optimizers import adamw
 from methods.parts.spans import DocumentTokens, extract_text
+from tests.support.bases import narrow_bert
 from tests.support.encoder_models import base_model
 from tests.support.errors import raises_input_error
 
@@ -37,8 +38,8 @@ def encoder() -> Encoder:
     return Encoder.from_pretrained("embedded:mini-bert")
 
 
-def make(**values: Any) -> DeCLUTR:
-    return DeCLUTR(DeCLUTR.configure({**SMALL, **values}))
+def make(base_model: str = DEFAULT_BASE_MODEL, **values: Any) -> DeCLUTR:
+    return DeCLUTR(DeCLUTR.configure({**SMALL, **values}), base_model=base_model)
 
 
 def batch_of(corpus: Corpus, count: int = 3, seed: int = 0) -> Batch:
@@ -335,9 +336,11 @@ def test_fits_resumes_and_repeats(corpus: Corpus, tmp_path: Path, values: dict[s
     no head is left.
     """
     probe = ["A dog runs.", "Rain fell on the town."]
-    whole = make(epochs=2, **values).fit(corpus, FitContext(precision="fp32", max_steps=3))
+    base_model = narrow_bert()
+    whole = make(base_model, epochs=2, **values)
+    whole.fit(corpus, FitContext(precision="fp32", max_steps=3))
     context = FitContext(precision="fp32", max_steps=3, folder=tmp_path, checkpoint_seconds=0.0)
-    broken = make(epochs=2, **values)
+    broken = make(base_model, epochs=2, **values)
     after = broken.after_update
 
     def stop(encoder: Any, heads: Any) -> None:
@@ -349,10 +352,10 @@ def test_fits_resumes_and_repeats(corpus: Corpus, tmp_path: Path, values: dict[s
     broken.after_update = stop  # type: ignore[method-assign]
     with pytest.raises(OSError, match="disk full"):
         broken.fit(corpus, context)
-    resumed = make(epochs=2, **values).fit(corpus, context)
+    resumed = make(base_model, epochs=2, **values).fit(corpus, context)
     np.testing.assert_array_equal(whole.encode(probe), resumed.encode(probe))
-    assert whole.encoder.dimension == 256
-    base = make().load_base()
+    assert whole.encoder.dimension == 64
+    base = make(base_model).load_base()
     assert float(np.abs(whole.encode(probe) - base.encode(probe)).max()) > 1e-4
     whole.save(tmp_path / "model")
     np.testing.assert_allclose(

@@ -152,28 +152,31 @@ def test_regulariser_by_hand() -> None:
 
 
 @pytest.mark.parametrize(
-    "values",
+    ("values", "n"),
     [
-        {"objective": "base"},
-        {"objective": "base", "base_reduction": "sum/b"},
-        {"objective": "opt1", "layer_pooling": "mean"},
-        {"objective": "opt2"},
-        {"objective": "opt2", "opt2_negatives": "code"},
-        {"objective": "opt3"},
-        {
-            "objective": "opt3",
-            "layer_pooling": "mean",
-            "guide_first": 1,
-            "guide_last": 3,
-            "final_gelu": False,
-        },
-        {"objective": "opt3", "head": "none", "temperature": 0.1},
-        {"objective": "back_translation", "base_reduction": "sum/b"},
-        {"objective": "back_translation+opt3"},
+        ({"objective": "base"}, 5),
+        ({"objective": "base", "base_reduction": "sum/b"}, 2),
+        ({"objective": "opt1", "layer_pooling": "mean"}, 5),
+        ({"objective": "opt2"}, 2),
+        ({"objective": "opt2"}, 5),
+        ({"objective": "opt2", "opt2_negatives": "code"}, 5),
+        ({"objective": "opt3"}, 2),
+        (
+            {
+                "objective": "opt3",
+                "layer_pooling": "mean",
+                "guide_first": 1,
+                "guide_last": 3,
+                "final_gelu": False,
+            },
+            5,
+        ),
+        ({"objective": "opt3", "head": "none", "temperature": 0.1}, 5),
+        ({"objective": "back_translation", "base_reduction": "sum/b"}, 5),
+        ({"objective": "back_translation+opt3"}, 5),
     ],
     ids=str,
 )
-@pytest.mark.parametrize("n", [2, 5])
 def test_loss_equals_the_formulas_in_float64(
     values: dict[str, Any], n: int, sentences: Corpus, pairs: Corpus
 ) -> None:

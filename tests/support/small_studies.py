@@ -16,6 +16,7 @@ NATURAL = "Embedded-STS-natural"
 CHEAP: dict[str, Any] = {
     "name": "cheap",
     "method": "random",
+    "base_model": narrow_bert(),
     "precision": "fp32",
     "suites": [NATURAL],
     "objective": NATURAL,

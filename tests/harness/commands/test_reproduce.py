@@ -55,6 +55,7 @@ def tiny(few_pairs: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
                 "--workdir",
                 str(work),
                 "--tracking-uri=none",
+                "--format=html",
                 "--quiet",
             ]
         )

@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 
 import harness
-from harness.encoder import Encoder
+from harness.encoder import Encoder, several_devices
 from harness.encoder.several_devices import encode_on_devices
 from harness.errors import RunError
 from harness.machine.environment import pick_device, pick_devices
 from harness.machine.progress import watch_encoding
+from tests.support.bases import narrow_bert
 from tests.support.encoder_models import TEXTS, base_model
 from tests.support.errors import raises_input_error
-from tests.support.failing_models import Dies, RunsOutOfMemory
-from tests.support.short_runs import few_pairs, no_report
+from tests.support.failing_models import RunsOutOfMemory, end_at_once
+from tests.support.short_runs import few_pairs
 
 MANY = [*TEXTS, *TEXTS[::-1], *("the cat " * k for k in range(1, 20))]
 
@@ -37,10 +38,10 @@ def test_scores_of_two_processes_are_those_of_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few_pairs(monkeypatch)
-    no_report(monkeypatch)
     rows = [{"name": "mean", "method": "pooling", "config": {"pooling": "mean"}}]
     keys: dict[str, Any] = {"suites": ["Embedded-STS-natural"], "dev": None}
-    keys |= {"seeds": 1, "max_steps": 1}
+    keys |= {"seeds": 1, "max_steps": 1, "tracked": False, "formats": []}
+    keys["base_models"] = [narrow_bert()]
     one, two = (
         harness.compare(rows, device=device, workdir=tmp_path / device, **keys).scores()
         for device in ("cpu", "cpu,cpu")
@@ -49,9 +50,13 @@ def test_scores_of_two_processes_are_those_of_one(
     np.testing.assert_allclose(two["value"], one["value"], atol=1e-6)
 
 
-def test_a_process_that_ends_is_an_error_that_says_what_helps() -> None:
+def test_a_process_that_ends_is_an_error_that_says_what_helps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # It ends before it has imported torch, which takes seconds.
+    monkeypatch.setattr(several_devices, "_encode_share", end_at_once)
     with pytest.raises(RunError, match="memory"):
-        encode_on_devices(Dies(), TEXTS, ["cpu"])
+        encode_on_devices(RunsOutOfMemory(), TEXTS, ["cpu"])
 
 
 def test_a_process_that_fails_is_an_error_with_its_reason() -> None:

@@ -15,6 +15,7 @@ from harness.runs.plan import make_plan
 from harness.runs.selection import select_part
 from harness.tasks.own.data import TaskFile
 from tests.support import own_files, short_runs
+from tests.support.bases import narrow_bert
 from tests.support.errors import raises_input_error
 
 MEAN = {"name": "start", "method": "pooling", "config": {"pooling": "cls"}}
@@ -74,6 +75,7 @@ def test_more_text_is_offered_only_where_rows_did_not_read_all_of_it(
     found = adapt(
         tmp_path / "work",
         file,
+        base_models=[narrow_bert()],
         methods=rows,
         corpus=text,
         seeds=[1],
@@ -88,7 +90,7 @@ def test_more_text_is_offered_only_where_rows_did_not_read_all_of_it(
 
 def test_the_experiment_as_resolved_runs_again_with_the_same_runs(tmp_path: Path) -> None:
     file = own_files.pairs_file(tmp_path / "pairs.csv", 100)
-    first = adapt(tmp_path / "work", file)
+    first = adapt(tmp_path / "work", file, base_models=[narrow_bert()])
     written = tmp_path / "work" / "comparisons" / "mine.toml"
     again = make_plan(read_experiment(written), "again")
     assert {job.id for job in again.jobs} == {record.id for record in first.records}

@@ -5,6 +5,7 @@ classification.
 from __future__ import annotations
 
 import zlib
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,12 @@ from tests.support.synthetic import Invented, score
 PAIRS, CLASSES = "Embedded-STS-natural", "Embedded-Sentiment-contrast"
 
 
+@cache
+def vector_of_part(part: str) -> np.ndarray:
+    """A random vector of a word or of three letters, always the same."""
+    return np.random.default_rng(zlib.crc32(part.encode())).normal(size=64)
+
+
 def vectors(kind: str, seed: int, texts: list[str]) -> np.ndarray:
     """Texts as sums of random vectors of their words ("words") or of their threes of letters, with
     noise by seed.
@@ -30,7 +37,7 @@ def vectors(kind: str, seed: int, texts: list[str]) -> np.ndarray:
     for text in texts:
         plain = text.lower()
         parts = plain.split() if kind == "words" else [plain[i : i + 3] for i in range(len(plain))]
-        each = [np.random.default_rng(zlib.crc32(part.encode())).normal(size=64) for part in parts]
+        each = [vector_of_part(part) for part in parts]
         lines.append(np.sum(each, axis=0) + 0.5 * noise.normal(size=64))
     return np.array(lines, dtype=np.float32)
 
