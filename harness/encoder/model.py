@@ -64,6 +64,9 @@ _MODES = {
 class Encoder(Network):
     """A `Network` that is loaded from a base model or a saved encoder, and saved.
 
+        >>> Encoder.from_pretrained("embedded:mini-bert").encode(["A dog runs."]).shape
+        (1, 256)
+
     Attributes:
         why: what a reader should know of how it pools, where its folder does not say.
     """

@@ -46,6 +46,9 @@ class Pooling:
     H_0 is the output of the embedding block, H_1..H_L are the layers' outputs. Special tokens
     count, padding does not.
 
+        >>> Pooling.parse("first_last_avg", 1).layers(12)
+        (1, 12)
+
     - cls: H_L at the first token
     - cls_pooler: tanh(W H_L[first] + b) with the checkpoint's own pooler
     - mean, max: over the tokens of H_L
