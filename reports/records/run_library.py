@@ -16,7 +16,12 @@ from typing import Any
 from harness import registry
 from harness.errors import InputError
 from harness.results.record import Record
-from harness.results.store import find_added_starts, read_comparison_file, read_records
+from harness.results.store import (
+    comparison_files,
+    find_added_starts,
+    read_comparison_file,
+    read_records,
+)
 from harness.seeds import PartSeed
 from reports.load import RecordedResults, RecordedRow, options_of
 
@@ -262,11 +267,16 @@ def read_number(text: str) -> float | None:
 
 
 def _runs_of(workdir: Path, comparisons: Sequence[str], records: Iterable[Record]) -> set[str]:
-    """Return the ids of the runs of some comparisons: those that their files list; without a file
-    those that were made for them.
+    """Return the ids of the runs of some comparisons and of their parts (`--only`): those that
+    their files list; without a file those that were made for them.
     """
+    parts = []
+    for name in comparison_files(workdir):
+        whole, is_part, _ = name.partition("--")
+        if is_part and whole in comparisons:
+            parts.append(name)
     found = set()
-    for name in comparisons:
+    for name in [*comparisons, *parts]:
         file = read_comparison_file(workdir, name)
         if file is None:
             found |= {record.id for record in records if record.comparison == name}

@@ -12,7 +12,7 @@ from harness.errors import InputError
 from harness.files.reading import read_toml
 from harness.results.comparison import ComparisonFile, ListedRun
 from harness.results.record import Record
-from harness.results.store import write_comparison_file
+from harness.results.store import read_comparison_file, write_comparison_file
 from reports.build import build_report
 from reports.papers import definition
 from tests.support import invented_runs as made
@@ -132,3 +132,15 @@ def test_in_a_named_comparison_the_row_of_the_same_label_is_taken(work: Path) ->
     assert named.row == "SimCSE"
     (work / "comparisons" / "ablation.json").unlink()
     assert float(measured(work, 'comparison = "ablation"')) == pytest.approx(50)
+
+
+def test_the_parts_of_a_comparison_are_rows_of_it_too(work: Path) -> None:
+    """`harness compare FILE --only BLOCK` has a comparison of its own, "NAME--BLOCK"."""
+    folder = work / "comparisons"
+    listed = read_comparison_file(work, "paper")
+    assert listed is not None
+    (folder / "paper.json").unlink()
+    part = listed.model_copy(update={"name": "paper--table-1", "only": ("table-1",)})
+    write_comparison_file(work, part)
+    assert measured(work, 'comparison = "paper"').startswith("76")
+    assert measured(work, 'comparison = "pap"') == ""
