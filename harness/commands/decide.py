@@ -326,6 +326,12 @@ def _check_stored(
         raise InputError("no run stored examples", file=comparison.name)
 
 
+_ERRORS = (
+    "error, 0 to 1: of a pair, how far its rank by cosine is from its rank by gold score; of a text, "
+    "1 if its label is wrong; of a query, 1 minus its score"
+)
+
+
 def _print_examples(found: list[Chosen], two: bool, reasons: dict[str, str]) -> None:
     before = ""
     for one in found:
@@ -349,5 +355,7 @@ def _print_examples(found: list[Chosen], two: bool, reasons: dict[str, str]) -> 
         tell("  " + one_line(f"{one.example}: {gold}{said}"))
         for text in one.texts or [f"[{', '.join(one.ids)}]"]:
             tell("      " + one_line(text))
-    if not found:
+    if found:
+        tell(_ERRORS)
+    else:
         tell("no example found")

@@ -81,7 +81,9 @@ def test_the_largest_differences_and_the_largest_median_errors(explored: Path) -
 def test_the_command(explored: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["examples", "--workdir", str(explored), "words", "letters"]
     assert main([*command, "--task", PAIRS, "--top", "3"]) == 0
-    assert capsys.readouterr().out.count("error") == 6
+    shown = capsys.readouterr().out
+    assert shown.count("(error ") == 6
+    assert "rank by cosine" in shown.splitlines()[-1]
     assert main([*command, "--json", "--top", "2"]) == 0
     found = json.loads(capsys.readouterr().out)["examples"]
     assert {example["task"] for example in found} == {PAIRS, CLASSES}
