@@ -55,14 +55,16 @@ def outcomes_frame(
 
     outcomes = np.asarray(outcome, dtype=np.float32)
     n = len(outcomes)
+    if example is None:
+        example = np.arange(n)
+    if target is None:
+        target = np.full(n, np.nan)
     frame = pd.DataFrame(
         {
-            "example": np.arange(n) if example is None else np.asarray(example, dtype=np.int64),
+            "example": np.asarray(example, dtype=np.int64),
             "unit": np.asarray(unit, dtype=np.int64),
             "outcome": outcomes,
-            "target": np.full(n, np.nan, dtype=np.float32)
-            if target is None
-            else np.asarray(target, dtype=np.float32),
+            "target": np.asarray(target, dtype=np.float32),
         }
     )
     about: dict[str, Any] = {
@@ -104,16 +106,14 @@ def scores_of(metric: str, target: ArrayLike, outcome: ArrayLike, weights: Array
     y = np.asarray(target, dtype=np.float64)
     x = np.asarray(outcome, dtype=np.float64)
     w = np.asarray(weights, dtype=np.float64)
-    if is_mean(metric, y):
-        rule = None
-    else:
+    rule = None
+    if not is_mean(metric, y):
         rule = _rule(metric)
     with np.errstate(invalid="ignore", divide="ignore"):
-        if rule is None:
-            values: Floats = w @ x / w.sum(axis=1)
-        else:
-            values = rule(y, x, w)
-    return values
+        if rule is not None:
+            return rule(y, x, w)
+        means: Floats = w @ x / w.sum(axis=1)
+    return means
 
 
 def value_of(rows: pd.DataFrame) -> float:

@@ -65,8 +65,11 @@ def uniformity(x: Any, *, t: float = 2) -> float:
         raise ValueError(f"uniformity needs an (n, d) array with n > 1, got {a.shape}")
     # exp(-4t) would fall below float32's smallest number for a sharp kernel; the usual t = 2 spans
     # exp(-8) to 1.
-    precision = np.float32 if t <= 10 else np.float64
-    unit: NDArray[np.floating[Any]] = unit_rows(a).astype(precision)
+    unit: NDArray[np.floating[Any]] = unit_rows(a)
+    if t <= 10:
+        unit = unit.astype(np.float32)
+    else:
+        unit = unit.astype(np.float64)
     lengths = np.einsum("ij,ij->i", unit, unit, dtype=np.float64)  # 1, or 0 for a zero vector
     squares = (t * lengths).astype(unit.dtype)
     total = 0.0
@@ -120,7 +123,8 @@ def mean_cosine(x: Any) -> float:
         raise ValueError(f"mean_cosine needs at least two vectors, got {n}")
     total = unit.sum(axis=0)
     with_themselves = np.einsum("ij,ij->", unit, unit)
-    return float((total @ total - with_themselves) / (n * (n - 1)))
+    of_pairs = total @ total - with_themselves
+    return float(of_pairs / (n * (n - 1)))
 
 
 def _wide(x: Any) -> Floats:
@@ -205,9 +209,11 @@ def isoscore(x: Any) -> float:
     variances = np.clip(eigenvalues, 0.0, None)
     scaled = variances * np.sqrt(d) / np.linalg.norm(variances)
     room = d - np.sqrt(d)
-    distance = float(np.sum((scaled - 1) ** 2))
+    squares = (scaled - 1) ** 2
+    distance = float(np.sum(squares))
     defect = distance / (2 * room)  # squared
-    phi = (d - defect * room) ** 2 / d**2
+    used = d - defect * room
+    phi = used**2 / d**2
     score = (d * phi - 1) / (d - 1)
     return float(np.clip(score, 0.0, 1.0))
 
@@ -220,14 +226,16 @@ def partition_isotropy(x: Any) -> float:
     of each, for the sign that an eigenvector is given with is arbitrary.
     """
     wide = _wide(x)
-    directions = np.linalg.eigh(wide.T @ wide)[1]
-    directions = np.concatenate([directions, -directions], axis=1)
+    _, positive = np.linalg.eigh(wide.T @ wide)
+    directions = np.concatenate([positive, -positive], axis=1)
     logs = np.full(directions.shape[1], -np.inf)  # of Z, which itself can overflow
     for start in range(0, len(wide), _CHUNK):
-        exponents = wide[start : start + _CHUNK] @ directions
+        some = wide[start : start + _CHUNK]
+        exponents = some @ directions
         peak = exponents.max(axis=0)
         sums = np.exp(exponents - peak).sum(axis=0)
-        logs = np.logaddexp(logs, peak + np.log(sums))
+        of_some = peak + np.log(sums)
+        logs = np.logaddexp(logs, of_some)
     return float(np.exp(logs.min() - logs.max()))
 
 
@@ -249,7 +257,8 @@ def cosine_histograms(
     """
     left = unit_rows(as_array(x))
     right = unit_rows(as_array(y))
-    cosine = np.clip(np.einsum("ij,ij->i", left, right), -1.0, 1.0)
+    products = np.einsum("ij,ij->i", left, right)
+    cosine = np.clip(products, -1.0, 1.0)
     scores = np.asarray(as_array(gold), dtype=np.float64)
     limits = np.linspace(-1.0, 1.0, bins + 1)
     buckets = []

@@ -92,22 +92,24 @@ def histograms(
 
     parts = [by_row[row.key] for row in rows]
     ranges = parts[0].ranges
-    shades = list(mpl.colormaps["cividis"](np.linspace(0.12, 0.95, len(ranges))))
+    places = np.linspace(0.12, 0.95, len(ranges))
+    shades = list(mpl.colormaps["cividis"](places))
     columns = min(_COLUMNS, len(rows))
-    if columns > 2:
-        width = 7.2
-    else:
+    lines = math.ceil(len(rows) / columns)
+    width = 7.2
+    if columns <= 2:
         width = 2.2 + 2 * columns
     with style():
-        plot = new(width, 0.3 + 1.62 * math.ceil(len(rows) / columns))
+        plot = new(width, 0.3 + 1.62 * lines)
         grid = new_panels(plot, len(rows), columns, sharex=True, sharey=True)
         for axes, row, part in zip(grid, rows, parts, strict=True):
             _draw_ridges(axes, part, shades)
             axes.set_title(row_name(row, comparison), fontsize=7.5)
-        grid[0].set_yticks(range(len(ranges)), ranges)
-        grid[0].set_ylim(-0.15, len(ranges) - 1 + _HEIGHT + 0.1)
-        grid[0].set_xlim(_limits(parts))
-        grid[0].locator_params(axis="x", nbins=5)
+        first = grid[0]
+        first.set_yticks(range(len(ranges)), ranges)
+        first.set_ylim(-0.15, len(ranges) - 1 + _HEIGHT + 0.1)
+        first.set_xlim(_limits(parts))
+        first.locator_params(axis="x", nbins=5)
         plot.supxlabel("cosine", fontsize=8.5)
         plot.supylabel("gold score", fontsize=8.5)
     said = "; ".join(_describe_means(row, by_row[row.key]) for row in rows)
@@ -132,11 +134,16 @@ def _limits(parts: Sequence[Cosines]) -> tuple[float, float]:
     """Return the least and the largest cosine that are drawn: bins that hold few pairs of all rows
     are left out on both sides.
     """
-    shares = sum(part.counts.sum(axis=0) / part.counts.sum() for part in parts)
-    used = np.flatnonzero(shares > _FEW)
     edges = parts[0].edges
-    left = math.floor(10 * edges[used[0]]) / 10
-    right = math.ceil(10 * edges[used[-1] + 1]) / 10
+    shares = np.zeros(len(edges) - 1)
+    for part in parts:
+        by_bin = part.counts.sum(axis=0)
+        shares += by_bin / part.counts.sum()
+    used = np.flatnonzero(shares > _FEW)
+    first = edges[used[0]]
+    last = edges[used[-1] + 1]
+    left = math.floor(10 * first) / 10
+    right = math.ceil(10 * last) / 10
     return left, right
 
 
@@ -148,8 +155,11 @@ def _read_cosines(
     splits = set()
     for key, runs in comparison.figure_data.items():
         try:
-            stored = [parts.get(task, {}) for _, parts in runs]
-            found = [part["cosines"] for part in stored if "cosines" in part]
+            found = []
+            for _, parts in runs:
+                part = parts.get(task, {})
+                if "cosines" in part:
+                    found.append(part["cosines"])
             if found:
                 by_row[key] = pool_cosines(found)
                 splits |= {one.get("split", "all") for one in found}

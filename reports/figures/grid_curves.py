@@ -55,15 +55,26 @@ def _find_curves_of(option: str, rows: Sequence[RecordedRow]) -> list[Curve]:
         if isinstance(value, int | float) and not isinstance(value, bool):
             by_value = groups.setdefault(_all_else(row, option), {})
             by_value.setdefault(float(value), row)
-    return [sorted(one.items()) for one in groups.values() if len(one) >= FEWEST]
+    curves = []
+    for by_value in groups.values():
+        if len(by_value) >= FEWEST:
+            curves.append(sorted(by_value.items()))
+    return curves
 
 
 def _all_else(row: RecordedRow, option: str) -> str:
     """Return what a row is but for an option."""
     spec = row.records[0].spec
-    config = {key: value for key, value in spec.config.items() if key != option}
-    text = (spec.corpus or {}).get("sha256")
-    what: list[Any] = [spec.method, row.base_model, text, spec.max_steps, config]
+    config = dict(spec.config)
+    config.pop(option, None)
+    corpus = spec.corpus or {}
+    what: list[Any] = [
+        spec.method,
+        row.base_model,
+        corpus.get("sha256"),
+        spec.max_steps,
+        config,
+    ]
     return json.dumps(what, sort_keys=True, default=str)
 
 
@@ -82,11 +93,15 @@ def _draw(option: str, curves: list[Curve], target: Target) -> Figure:
                     points.append((value, found))
             label = _name(curve)
             _draw_curve(axes, points, number, label)
-            lines.append(f"{label}: {', '.join(map(_describe, points))}")
-        if values[0] > 0 and values[-1] >= _WIDE * values[0]:
+            described = ", ".join(map(_describe, points))
+            lines.append(f"{label}: {described}")
+        least = values[0]
+        most = values[-1]
+        if least > 0 and most >= _WIDE * least:
             axes.set_xscale("log")
             plain(axes.xaxis)
-        axes.set_xticks(values, [f"{value:g}" for value in values])
+        ticks = [f"{value:g}" for value in values]
+        axes.set_xticks(values, ticks)
         axes.minorticks_off()
         axes.set(xlabel=option.replace("_", " "), ylabel=target.short)
         if len(curves) > 1:

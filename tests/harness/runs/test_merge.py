@@ -35,6 +35,7 @@ ORIGIN = {
     "started": "last",
     "finished": "last",
 }
+EQUAL = {"schema_version", "id", "spec", "status", "supervision"}  # of a run and itself
 
 
 class Task:
@@ -79,6 +80,7 @@ def test_each_field_of_a_record_that_is_scored_again() -> None:
     for field, origin in ORIGIN.items():
         if origin != "both":
             expected = {"first": first, "last": last}[origin]
+            assert (getattr(first, field) == getattr(last, field)) == (field in EQUAL), field
             assert getattr(merged, field) == getattr(expected, field), field
     assert [(score.task, score.value) for score in merged.scores] == [("one", 0.25), ("two", 0.5)]
     assert set(merged.missing) == {"other first", "other last"}
