@@ -237,6 +237,8 @@ def evaluate(
         OSError: the disk is full or fails.
     """
     encode = _mark_errors(encode)
+    if few is not None:
+        tasks = [_for_rehearsal(task) for task in tasks]
     readable, unread = each(tasks, lambda task: _read_known_texts(task, most, model))
     before: Mapping[str, str] = {}
     if prompts is not None:
@@ -292,6 +294,13 @@ def evaluate(
         count = table.fresh
     result.cost = _cost_of(table, count, time.perf_counter() - start)
     return result
+
+
+def _for_rehearsal(task: Task) -> Task:
+    """Return a task as a rehearsal scores it: with a small classifier, where it has one."""
+    make = getattr(task, "for_rehearsal", None)
+    small: Task = task if make is None else make()
+    return small
 
 
 def _distinct_texts(

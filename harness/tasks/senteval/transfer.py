@@ -4,6 +4,7 @@ and Kiela 2018).
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
@@ -182,6 +183,13 @@ class ClassificationTask(LabelledTask):
         # SentEval: a hidden layer would know too little about a thousand words
         if data == "WordContent":
             self.classifier = replace(classifier, nhid=0)
+
+    def for_rehearsal(self) -> ClassificationTask:
+        """Return the task with a classifier that takes seconds: one L2 weight, one pass, few folds."""
+        small = copy.copy(self)
+        few = {"l2": self.classifier.l2[:1], "max_epoch": 1, "epoch_size": 1, "tenacity": 1}
+        small.classifier = replace(self.classifier, kfold=2, **few)
+        return small
 
     def outcome(self, vectors: Vectors) -> tuple[Accuracies, int]:
         """Accuracies, and how many vectors held NaN or infinity (replaced by 0)."""

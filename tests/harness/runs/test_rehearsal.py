@@ -16,6 +16,7 @@ from harness.runs.experiment import read_experiment
 from harness.runs.plan import Plan, make_plan
 from harness.runs.selection import rehearse
 from harness.tasks.base import TaskResult, Vectors
+from harness.tasks.catalogue import resolve_tasks
 from harness.tasks.vectors import encode_few
 from tests.support.small_runs import CONTRAST, NATURAL
 
@@ -168,3 +169,18 @@ def test_a_map_is_fitted_to_enough_sentences_of_each_task(tmp_path: Path) -> Non
     assert not [record.reason for record in done.records if record.status != "finished"]
     (record,) = (one for one in done.records if one.method == "whitening")
     assert record.cost["sentences"] == 8
+
+
+def test_classifiers_of_a_rehearsal_are_fitted_once_and_score_all_examples() -> None:
+    (task,) = resolve_tasks(["Embedded-Questions"])
+
+    def encode(texts: list[str]) -> np.ndarray:
+        return np.random.default_rng(len(texts)).normal(size=(len(texts), 4)).astype(np.float32)
+
+    small = evaluate(encode, [task], pooling="mean", few=8)
+    whole = evaluate(encode, [task], pooling="mean")
+    for done, folds in ((small, 2), (whole, 10)):
+        (score, *_) = done.scores
+        how = done.protocols[score.protocol]
+        assert f"'kfold': {folds}" in str(how) or f"kfold={folds}" in str(how), how
+    assert [s.n for s in small.scores] == [s.n for s in whole.scores]
