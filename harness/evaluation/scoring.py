@@ -5,6 +5,7 @@ between the tasks.
 from __future__ import annotations
 
 import json
+import math
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -166,6 +167,9 @@ def _check_result(result: Any) -> TaskResult:
     for score in result.scores:
         if not isinstance(score, Score):
             raise TypeError(f"scores: expected Score, not {type(score).__name__}")
+        Score.model_validate(score.model_dump(warnings=False))  # of `model_construct`, say
+        if math.isinf(score.value):
+            raise ValueError(f"scores: expected a number, not {score.value}")
     for note in result.notes:
         if not isinstance(note, str):
             raise TypeError(f"notes: expected texts, not {type(note).__name__}")

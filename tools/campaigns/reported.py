@@ -99,6 +99,7 @@ def main(arguments: list[str] | None = None) -> int:
         reported_holds,
         reported_models,
         reported_others,
+        reported_plugins,
         reported_runs,
         reported_scores,
         reported_verdicts,

@@ -472,6 +472,9 @@ def state_of_the_caller(folder: Path, room: Path) -> Iterator[Finding]:
     """Random generators, the environment, logs and the time limits of MLflow of a program are as they
     were after each call.
     """
+    import mlflow  # noqa: F401 - sets its log when it is imported
+    import mteb  # noqa: F401 - sets the environment then
+
     import harness
     from harness.errors import InputError
 

@@ -14,6 +14,7 @@ import pytest
 from harness.errors import InputError, RunError, StopRequested
 from harness.evaluation.scoring import evaluate
 from harness.files.exits import refuse_exits
+from harness.results.record import Score
 from harness.sources import PairSet, Subset
 from harness.tasks.base import TaskResult
 from harness.tasks.sts import STSTask
@@ -50,10 +51,19 @@ def _raise(error: BaseException) -> Any:
     raise error
 
 
+def _score(value: Any) -> Score:
+    """Return a score of the odd task that nothing has validated."""
+    words = {"task": "odd", "suite": "odd", "source": "own", "split": "test", "metric": "accuracy"}
+    ids = {"aggregation": "", "protocol": "p", "comparable": "c"}
+    return Score.model_construct(**words, **ids, value=value, n=3)
+
+
 ANSWERS: dict[str, Callable[[Any], Any]] = {
     "nothing": lambda _: None,
     "a dictionary": lambda _: {"score": 0.5},
     "scores of another kind": lambda _: TaskResult(scores=[0.5]),  # type: ignore[list-item]
+    "an infinite score": lambda _: TaskResult(scores=[_score(float("inf"))]),
+    "a score that is a text": lambda _: TaskResult(scores=[_score("good")]),
     "notes of another kind": lambda _: TaskResult(notes=[1]),  # type: ignore[list-item]
     "figures that are arrays": lambda _: TaskResult(figures={"odd": {"x": np.zeros(2)}}),
     "pairs without columns": lambda _: TaskResult(pairs=pd.DataFrame({"a": [1]})),
