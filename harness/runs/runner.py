@@ -5,7 +5,7 @@ until it wants none.
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from functools import partial
@@ -24,6 +24,8 @@ from harness.results.store import RunFolder
 from harness.runs.execute import execute, find_finished, record_failure
 from harness.runs.plan import Job
 from harness.runs.progress import Progress
+
+_MOST_STOPS = 50  # of a run: more are no other comparison's, but an executor that returns nothing
 
 
 class Proposer(Protocol):
@@ -55,6 +57,7 @@ class Runner:
             str, list[Job]
         ] = {}  # run id -> jobs that wait for it: two rows may share a run
         self._pruned: set[str] = set()
+        self._stops: Counter[str] = Counter()  # run id -> how often it came back without a record
         self._ticked = 0.0
 
     def run(self, proposer: Proposer) -> None:
@@ -227,6 +230,9 @@ class Runner:
             record = record_failure(job, self.workdir, why)
         if record is None:  # stopped at a checkpoint
             if not self.progress.stopping:  # by another comparison of the work directory
+                self._stops[job.id] += 1
+                if self._stops[job.id] > _MOST_STOPS:
+                    raise self._executor_fault(f"answered {_MOST_STOPS} times without a record")
                 self.waiting[job.id] = jobs
                 self.queue.append(job)
             return
