@@ -17,6 +17,7 @@ from harness.commands.reproduce import find_cells, read_report, split_name
 from harness.results.store import read_records
 from reports.build import build_comparison
 from tests.support import short_runs
+from tests.support.bases import narrow_bert
 from tests.support.synthetic import Invented
 
 pytestmark = pytest.mark.usefixtures("few_pairs")
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.usefixtures("few_pairs")
 SMALL = ("STS-B", "Embedded-STS-natural")
 EXPERIMENT = """
 name = "tiny"
+base_models = ["BASE"]
 seeds = [1, 2]
 suites = ["Embedded-STS-natural"]
 dev = {task = "Embedded-STS-natural"}
@@ -45,7 +47,7 @@ config = {pooling = "mean"}
 def tiny(few_pairs: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of two real runs of a row; their work directory is gone."""
     folder = tmp_path_factory.mktemp("tiny")
-    (folder / "tiny.toml").write_text(EXPERIMENT)
+    (folder / "tiny.toml").write_text(EXPERIMENT.replace("BASE", narrow_bert()))
     work = folder / "work"
     assert (
         main(

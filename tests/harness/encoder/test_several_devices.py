@@ -34,9 +34,11 @@ def test_two_processes_give_the_vectors_of_one(tmp_path: Path) -> None:
     assert seen[-1] == (count, count)
 
 
+@pytest.mark.campaign
 def test_scores_of_two_processes_are_those_of_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Shorter: test_two_processes_give_the_vectors_of_one has what is scored."""
     few_pairs(monkeypatch)
     rows = [{"name": "mean", "method": "pooling", "config": {"pooling": "mean"}}]
     keys: dict[str, Any] = {"suites": ["Embedded-STS-natural"], "dev": None}
