@@ -99,7 +99,7 @@ def test_generators_are_given_back_after_an_error_too() -> None:
         torch.manual_seed(6)
         raise ValueError("oh")
 
-    with pytest.raises(ValueError, match="oh"):
+    with pytest.raises(ValueError):
         fail()
     after = torch.rand(1)
     torch.manual_seed(5)

@@ -350,7 +350,7 @@ def test_fits_resumes_and_repeats(corpus: Corpus, tmp_path: Path, values: dict[s
         after(encoder, heads)
 
     broken.after_update = stop  # type: ignore[method-assign]
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(OSError):
         broken.fit(corpus, context)
     resumed = make(base_model, epochs=2, **values).fit(corpus, context)
     np.testing.assert_array_equal(whole.encode(probe), resumed.encode(probe))

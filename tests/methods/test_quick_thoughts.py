@@ -274,7 +274,7 @@ def test_fits_resumes_and_repeats(corpus: Corpus, tmp_path: Path, values: dict[s
             raise OSError("disk full")
 
     broken.after_update = stop  # type: ignore[method-assign]
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(OSError):
         broken.fit(corpus, context)
     np.testing.assert_array_equal(
         make(**values).fit(corpus, context).encode(probe), whole.encode(probe)

@@ -166,23 +166,22 @@ def test_a_sampler_that_does_not_fit_the_space_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "key"),
     [
-        ({"trials": 0}, "expected greater than or equal to 1, not 0"),
-        ({"trials": 2.5}, "a valid integer"),
-        ({"steps": 0}, "expected greater than or equal to 1, not 0"),
+        ({"trials": 0}, "trials"),
+        ({"trials": 2.5}, "trials"),
+        ({"steps": 0}, "steps"),
         ({"sampler": "tpee"}, "sampler"),
-        ({"defaults_first": True}, "grid goes through the whole space in its own order"),
-        ({"seeds": [1], "held_out_seeds": [1, 2]}, "seed 1 searches too"),
-        ({"pruner": "median", "objective": "STS12", "suites": ["STS12"]}, "judges dev scores"),
-        ({"objective": "STS12"}, "evaluated by no suite"),
-        ({"objektive": "dev"}, 'did you mean "objective"?'),
+        ({"defaults_first": True}, None),  # a grid has its own order
+        ({"seeds": [1], "held_out_seeds": [1, 2]}, None),  # seed 1 searches too
+        ({"pruner": "median", "objective": "STS12", "suites": ["STS12"]}, None),  # no dev score
+        ({"objective": "STS12"}, None),  # evaluated by no suite
+        ({"objektive": "dev"}, "objektive"),
     ],
 )
-def test_a_study_that_contradicts_itself_is_refused(more: dict[str, Any], said: str) -> None:
-    with raises_input_error() as error:
+def test_a_study_that_contradicts_itself_is_refused(more: dict[str, Any], key: str | None) -> None:
+    with raises_input_error(file="x.toml", key=key):
         study(**{"method": "simcse", **more})
-    assert said in str(error.value)
 
 
 def test_the_first_trial_may_be_what_the_method_itself_declares() -> None:

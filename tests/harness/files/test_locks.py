@@ -13,6 +13,7 @@ import pytest
 
 from harness.errors import InputError, NoRoom
 from harness.files.locks import run_lock, try_run_lock, work_lock
+from tests.support.errors import raises_input_error
 from tests.support.full_disk import room_for
 
 HOLD = """
@@ -81,13 +82,13 @@ def test_the_same_process_cannot_take_it_twice(tmp_path: Path) -> None:
 def test_a_file_in_its_place_is_one_clear_line(tmp_path: Path) -> None:
     file = tmp_path / "work"
     file.write_text("precious")
-    with pytest.raises(InputError, match=r"cannot be used.*--workdir"), work_lock(file):
+    with raises_input_error(file=file), work_lock(file):
         pass
     assert file.read_text() == "precious"
 
 
 def test_a_file_system_that_refuses_is_one_clear_line_and_frees_the_lock(tmp_path: Path) -> None:
-    with room_for(0), pytest.raises(NoRoom, match="File too large"), work_lock(tmp_path):
+    with room_for(0), raises_input_error(kind=NoRoom), work_lock(tmp_path):
         pass
     with work_lock(tmp_path):
         pass

@@ -94,7 +94,7 @@ def test_a_damaged_record_is_noticed_and_its_run_is_executed_again(
     before = folder.read()
     assert before is not None
     damage(folder.record_file)
-    with pytest.raises(DamagedRecord, match=r"record\.json"):
+    with raises_input_error(kind=DamagedRecord):
         folder.read()
     assert [fault.file for fault in check_run(folder)] == [f"runs/{job.id}/record.json"]
     with pytest.raises(InputError):

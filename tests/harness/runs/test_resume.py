@@ -136,7 +136,7 @@ def test_a_stop_writes_a_checkpoint_from_which_the_same_call_continues(
             str(log), at, signal.SIGTERM, False, lambda _: small_runs.compare(work, seeds=[1]), None
         )
 
-    with pytest.raises(RunError, match="small"):
+    with pytest.raises(RunError):
         compare(3)
     (state,) = read_progress(work)
     assert (state["phase"], [run["state"] for run in state["runs"]]) == (
