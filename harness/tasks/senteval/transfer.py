@@ -187,8 +187,14 @@ class ClassificationTask(LabelledTask):
     def for_rehearsal(self) -> ClassificationTask:
         """Return the task with a classifier that takes seconds: one L2 weight, one pass, few folds."""
         small = copy.copy(self)
-        few = {"l2": self.classifier.l2[:1], "max_epoch": 1, "epoch_size": 1, "tenacity": 1}
-        small.classifier = replace(self.classifier, kfold=2, **few)
+        small.classifier = replace(
+            self.classifier,
+            kfold=2,
+            l2=self.classifier.l2[:1],
+            max_epoch=1,
+            epoch_size=1,
+            tenacity=1,
+        )
         return small
 
     def outcome(self, vectors: Vectors) -> tuple[Accuracies, int]:
