@@ -13,14 +13,9 @@ from reports.document.blocks import Block, Text
 from reports.document.table import Cell, Column, Table, TableRow
 from reports.load import RecordedResults, RecordedRow
 from reports.papers.definition import Definition, PaperColumn, PaperTable, load, names
+from reports.papers.own_lines import measured_cell
 from reports.papers.paper_results import COMPARED, Match, PaperResults
-from reports.papers.paper_tables import (
-    BLANK,
-    measured_cell,
-    published_cell,
-    published_notes,
-    source_note,
-)
+from reports.papers.published_lines import BLANK, published_cell, published_notes, source_note
 from reports.records.run_library import RunLibrary
 from reports.stats.significance import Significance
 

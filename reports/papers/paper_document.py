@@ -17,8 +17,9 @@ from reports.load import RecordedRow
 from reports.papers.definition import Definition, PaperTable
 from reports.papers.figures import blocks_of_file, paper_figures
 from reports.papers.paper_results import Match, PaperResults
-from reports.papers.paper_tables import paper_table, search_spaces, summary_table
+from reports.papers.paper_tables import paper_table, summary_table
 from reports.papers.public_runs import seed_table
+from reports.papers.search_spaces import search_spaces
 from reports.records.run_library import RunLibrary
 from reports.results import base_name
 from reports.stats.estimate import mean_sd

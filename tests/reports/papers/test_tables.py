@@ -18,7 +18,8 @@ from reports.document.blocks import MARK
 from reports.document.table import MINUS, Table
 from reports.papers import definition
 from reports.papers.paper_results import PaperResults
-from reports.papers.paper_tables import paper_table, source_note
+from reports.papers.paper_tables import paper_table
+from reports.papers.published_lines import source_note
 from tests.support import invented_runs as made
 from tests.support.errors import raises_input_error
 from tests.support.invented_runs import read_papers_library as read_library
