@@ -22,6 +22,12 @@ _WIDTH_OF_COSTS = (
 _START = " Square: an untrained start that was added to the rows of the file; it is in no group."
 _DASHED = " Dashed: the untrained start of a row."
 _MOST_GROUPS = 8  # lines of one base model that fit beside the intervals
+_CAPTION = (
+    "Bar: 95 % interval over seeds and examples; rows share the examples, so rows whose "
+    "bars overlap can differ significantly. Open dot: fewer than three seeds. "
+    "Blue: may be the best (95 %). A vertical line joins rows that do not differ "
+    "significantly when all pairs are tested; pairs that the file names are tested apart."
+)
 
 
 def overview(results: Results, significance: Significance) -> Figure | None:
@@ -46,12 +52,7 @@ def overview(results: Results, significance: Significance) -> Figure | None:
     # The first row is at the top.
     places = {row.key: place for place, row in enumerate(reversed(rows))}
     descriptions: list[str] = []
-    caption = (
-        "Bar: 95 % interval over seeds and examples; rows share the examples, so rows whose "
-        "bars overlap can differ significantly. Open dot: fewer than three seeds. "
-        "Blue: may be the best (95 %). A vertical line joins rows that do not differ "
-        "significantly when all pairs are tested; pairs that the file names are tested apart."
-    )
+    caption = _CAPTION
     if any(block.left_out for block in blocks):
         caption += _START
     starts = _means_of_starts(blocks, rows)

@@ -43,11 +43,10 @@ def layer_map(
         plot = new(width, height)
         panels = new_panels(plot, len(rows), columns, sharex=True, sharey=True)
         for axes, row, table in zip(panels, rows, values, strict=True):
+            name = row_name(row, comparison)
             same = alike[row.key]
             if len(same) > 1:
                 name = join_labels(same, 3)
-            else:
-                name = row_name(row, comparison)
             mesh = draw_heat_map(
                 axes,
                 table,

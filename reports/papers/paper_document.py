@@ -14,7 +14,7 @@ from typing import Any
 from harness.results.record import Record
 from reports.document.blocks import Block, Document, Section, Text
 from reports.load import RecordedRow
-from reports.papers.definition import Definition, PaperTable
+from reports.papers.definition import Definition, PaperRow, PaperTable
 from reports.papers.figures import blocks_of_file, paper_figures
 from reports.papers.paper_results import Match, PaperResults
 from reports.papers.paper_tables import paper_table, summary_table
@@ -226,13 +226,7 @@ def _missing_rows(paper: PaperResults, table: PaperTable) -> list[Block]:
     """How many rows of the paper have no comparable number of ours, and the commands that measure
     those that can be measured.
     """
-    printed = 0
-    missing = []
-    for row in table.rows:
-        numbers = paper.numbers_of(table, row)
-        printed += bool(numbers)
-        if numbers and all(one.difference is None for one in numbers):
-            missing.append(row)
+    printed, missing = _count_rows(paper, table)
     if not missing:
         return []
     have = "row has" if printed == 1 else "rows have"
@@ -243,15 +237,30 @@ def _missing_rows(paper: PaperResults, table: PaperTable) -> list[Block]:
     blocks = blocks_of_file(name)
     commands = [f"harness study run {study} --workdir WORKDIR" for study in table.studies]
     if not commands and blocks is not None:
+        part = ""
         if table.key in blocks:
             part = f" --only {table.key}"
-        else:
-            part = ""
         commands = [f"harness compare {name}{part} --workdir WORKDIR"]
     if commands:
         them = "the others" if any(row.cannot for row in missing) else "them"
         text += f" To measure {them}: {'; '.join(commands)}"
     return [Text((text,))]
+
+
+def _count_rows(paper: PaperResults, table: PaperTable) -> tuple[int, list[PaperRow]]:
+    """Return how many rows of a table have published numbers, and those of them of which we have no
+    number that compares.
+    """
+    printed = 0
+    missing = []
+    for row in table.rows:
+        numbers = paper.numbers_of(table, row)
+        if not numbers:
+            continue
+        printed += 1
+        if all(one.difference is None for one in numbers):
+            missing.append(row)
+    return printed, missing
 
 
 def _limits(paper: PaperResults, shown: list[RecordedRow]) -> Text:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.contamination.check import TaskOverlap
 from reports.document.blocks import Block, Text
 from reports.document.table import EMPTY, Cell, Column, Table, TableRow
 from reports.load import RecordedResults
@@ -47,17 +48,7 @@ def contamination(comparison: RecordedResults) -> list[Block]:
         met.sort(key=lambda item: -item[1].share)
         block = f"{text.name}, {text.use} of {_some(text.rows, 4)}"
         for task, one in met:
-            examples = EMPTY
-            if one.pairs:
-                examples = _percent(one.touched_share)
-            cells = (
-                Cell(task),
-                Cell(f"{one.texts:,}", value=one.texts),
-                _percent(one.equal / one.texts),
-                _percent(one.share),
-                examples,
-            )
-            rows.append(TableRow(cells, block))
+            rows.append(TableRow(_cells_of(task, one), block))
         if clean:
             notes += [f"No overlap with {_name_text(text)}: {_some(clean)}."]
         if unknown:
@@ -77,6 +68,20 @@ def contamination(comparison: RecordedResults) -> list[Block]:
         ),
     )
     return [table, said] if rows else [said]
+
+
+def _cells_of(task: str, one: TaskOverlap) -> tuple[Cell, ...]:
+    """Return what of a task occurs in a text."""
+    examples = EMPTY
+    if one.pairs:
+        examples = _percent(one.touched_share)
+    return (
+        Cell(task),
+        Cell(f"{one.texts:,}", value=one.texts),
+        _percent(one.equal / one.texts),
+        _percent(one.share),
+        examples,
+    )
 
 
 def remarks(comparison: RecordedResults) -> list[str]:
