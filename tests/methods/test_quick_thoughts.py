@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import InputError
-from harness.method import FitContext
+from harness.method import DEFAULT_BASE_MODEL, FitContext
 from harness.recipes import iterate_presets
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
@@ -27,6 +27,7 @@ from methods.quick_thoughts import (
     neighbours,
     split_sentences,
 )
+from tests.support.bases import narrow_bert
 from tests.support.errors import raises_input_error
 
 SMALL = {"batch_size": 8, "train_length": 16, "learning_rate": 1e-4}
@@ -37,8 +38,8 @@ def corpus() -> Corpus:
     return load_corpus("embedded:documents", kind="documents", limit=4)
 
 
-def make(**values: Any) -> QuickThoughts:
-    return QuickThoughts(QuickThoughts.configure({**SMALL, **values}))
+def make(base_model: str = DEFAULT_BASE_MODEL, **values: Any) -> QuickThoughts:
+    return QuickThoughts(QuickThoughts.configure({**SMALL, **values}), base_model=base_model)
 
 
 # ------------------------------------------------------------------------------------------------------- loss
@@ -263,10 +264,11 @@ def test_plain_strings_are_sentences_of_one_document(corpus: Corpus) -> None:
     "values", [{}, {"shared": True, "similarity": "cosine", "temperature": 0.05}]
 )
 def test_fits_resumes_and_repeats(corpus: Corpus, tmp_path: Path, values: dict[str, Any]) -> None:
+    base_model = narrow_bert()
     probe = ["A dog runs.", "Rain fell on the town."]
-    whole = make(**values).fit(corpus, FitContext(precision="fp32", max_steps=3))
+    whole = make(base_model, **values).fit(corpus, FitContext(precision="fp32", max_steps=3))
     context = FitContext(precision="fp32", max_steps=3, folder=tmp_path, checkpoint_seconds=0.0)
-    broken, seen = make(**values), []
+    broken, seen = make(base_model, **values), []
 
     def stop(encoder: Any, heads: Any) -> None:
         seen.append(0)
@@ -277,9 +279,11 @@ def test_fits_resumes_and_repeats(corpus: Corpus, tmp_path: Path, values: dict[s
     with pytest.raises(OSError):
         broken.fit(corpus, context)
     np.testing.assert_array_equal(
-        make(**values).fit(corpus, context).encode(probe), whole.encode(probe)
+        make(base_model, **values).fit(corpus, context).encode(probe), whole.encode(probe)
     )
-    assert float(np.abs(whole.encode(probe) - make().load_base().encode(probe)).max()) > 1e-4
+    assert (
+        float(np.abs(whole.encode(probe) - make(base_model).load_base().encode(probe)).max()) > 1e-4
+    )
     whole.save(tmp_path / "model")
     np.testing.assert_allclose(
         QuickThoughts.load(tmp_path / "model").encode(probe), whole.encode(probe), atol=1e-6
