@@ -30,7 +30,8 @@ SMALL = {"batch_size": 8, "max_steps": 2, "learning_rate": 1e-3, "pooling": "cls
 
 
 def fit(method: Any, **config: Any) -> Any:
-    return harness.train(method, corpus=TEXTS, dev=None, config={**SMALL, **config})
+    values = {**SMALL, **config}
+    return harness.train(method, corpus=TEXTS, dev=None, config=values, base_model=narrow_bert())
 
 
 def in_batch(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -130,7 +131,8 @@ def test_one_equation_trains_alike_whatever_its_signature(build: type[nn.Module]
     ],
 )
 def test_losses_on_labels_features_and_copies_train(kind: type) -> None:
-    before = harness.train("pooling", config={"pooling": "cls"}).encode(TEXTS[:1])
+    base = harness.train("pooling", config={"pooling": "cls"}, base_model=narrow_bert())
+    before = base.encode(TEXTS[:1])
     after = fit(harness.loss(build=kind)).encode(TEXTS[:1])
     assert abs(after - before).max() > 1e-3
 
