@@ -147,7 +147,11 @@ def _describe_undecided(
     needed = examples_needed(question, chosen, old, difference, EQUIVALENCE)
     data["needed"] = needed
     if needed is None:
-        return f"{start}: {shown}. More seeds come first: their spread alone leaves it open."
+        seeds = 2 * len(chosen.finished)
+        return (
+            f"{start}: {shown}. More seeds come first (--seeds {seeds}, which keeps what was trained): "
+            "their spread alone leaves it open."
+        )
     if needed <= count:  # what matters would have been found
         return (
             f"{start}: {shown}. A gain of {EQUIVALENCE:g} points would be found in 80 % of cases with these, "

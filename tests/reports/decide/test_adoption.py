@@ -126,3 +126,12 @@ def test_examples_that_are_there_already_are_not_asked_for(tmp_path: Path) -> No
     assert found.data["needed"] < found.data["examples"] == 1379
     assert "needed" not in found.text
     assert "0.5 points would be found in 80 %" in found.text
+
+
+def test_where_seeds_differ_too_much_more_of_them_are_named(made: synthetic.Invented) -> None:
+    add(made, "start", 1.0)
+    for seed, noise in ((1, 0.6), (2, 1.0), (3, 1.6)):
+        made.add("SimCSE", seed, noise=noise, tasks=TASKS, curves=False, geometry=False)
+    found = answer(made, {"start": 0.2, "SimCSE": 0.8})
+    assert (found.decision, found.data["needed"]) == ("undecided", None)
+    assert "--seeds 6" in found.text
