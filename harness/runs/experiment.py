@@ -242,7 +242,7 @@ class Rehearsal(Config):
         ge=2,
     )
     sentences: int = option(
-        10_000, "a task that needs more sentences than this is left out, with a note", ge=1
+        20_000, "a task that needs more sentences than this is left out, with a note", ge=1
     )
 
 
