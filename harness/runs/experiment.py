@@ -558,9 +558,10 @@ def read_experiment(
         where, tree = read_keys(str(source), presets())
     if isinstance(tree.get("methods"), list):
         tree["methods"] = [_name_method(entry) for entry in tree["methods"]]
+    typed = set()
     for override in overrides:
-        _override(tree, override)
-    _resolve_conflicts(tree, overrides)
+        typed.add(_override(tree, override))
+    _resolve_conflicts(tree, typed)
     if isinstance(tree.get("methods"), list):
         tree["methods"] = expand_grids(tree["methods"], where)
     experiment = Experiment.parse(tree, where)
@@ -660,9 +661,9 @@ def read_keys(name: str, known: Mapping[str, Path]) -> tuple[str, dict[str, Any]
     return str(path), {"name": path.stem, **tree}
 
 
-def _override(tree: dict[str, Any], override: str) -> None:
-    """Set one value of the tree; in `methods`, a row is named by its label, method or number (from
-    1).
+def _override(tree: dict[str, Any], override: str) -> str:
+    """Set one value of the tree and return its first key; in `methods`, a row is named by its
+    label, method or number (from 1).
 
     Base models, seeds and `vary` of the comparison replace those of its blocks and rows: they apply
     to all runs.
@@ -675,7 +676,8 @@ def _override(tree: dict[str, Any], override: str) -> None:
             table.pop(path, None)
     place = tree
     keys = path.split(".")
-    if keys[0] == "methods" and len(keys) > 2:
+    first = keys[0]
+    if first == "methods" and len(keys) > 2:
         rows = _tables(tree.get("methods"))
         place = _find_row(rows, keys[1], override)
         if keys[2] in Entry.model_fields:
@@ -683,6 +685,7 @@ def _override(tree: dict[str, Any], override: str) -> None:
         else:
             keys = ["config", *keys[2:]]
     set_value(place, keys, value, override)
+    return first
 
 
 def set_value(tree: dict[str, Any], keys: Sequence[str], value: Any, override: str) -> None:
@@ -731,15 +734,20 @@ def _find_row(rows: list[dict[str, Any]], wanted: str, override: str) -> dict[st
     raise InputError(message, key="--set")
 
 
-def _resolve_conflicts(tree: dict[str, Any], overrides: Sequence[str]) -> None:
-    """A budget or a `max_steps` on the command line replaces the other one in the file."""
-    budget = tree.get("budget")
-    typed = {setting(override, _EXAMPLE)[0].partition(".")[0] for override in overrides} & {
-        "budget",
-        "max_steps",
-    }
-    if budget and len(typed) == 1:
-        tree.pop("max_steps" if typed == {"budget"} else "budget", None)
+def _resolve_conflicts(tree: dict[str, Any], typed: set[str]) -> None:
+    """Have a budget or a `max_steps` on the command line replace the other one in the file.
+
+    Args:
+        typed: the first keys of what the command line sets.
+    """
+    if not tree.get("budget"):
+        return
+    sets_budget = "budget" in typed
+    sets_steps = "max_steps" in typed
+    if sets_budget and not sets_steps:
+        tree.pop("max_steps", None)
+    elif sets_steps and not sets_budget:
+        tree.pop("budget")
 
 
 def expand_grids(entries: list[Any], where: str) -> list[Any]:
