@@ -18,9 +18,10 @@ from harness.encoder.foreign import own_prompts
 from harness.method import FitContext
 from harness.tasks.prompts import Prompts
 from reports.read.score_tables import read_scores
+from tests.support.bases import narrow_bert
 from tests.support.errors import raises_input_error
 
-MODEL = "embedded:mini-bert"
+MODEL = narrow_bert()
 pytestmark = pytest.mark.usefixtures("few_pairs")
 
 
