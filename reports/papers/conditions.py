@@ -46,6 +46,9 @@ def is_run_of(definition: Definition, row: PaperRow, record: Record) -> bool:
     """
     if record.method != row.method:
         return False
+    own = record.base_model == row.weights
+    if record.rehearsal and not own and record.base_model in definition.weights_of_rows:
+        return False  # another row's weights, which could not be had
     if not matches(record, _where(definition, row, record.rehearsal)):
         return False
     texts = definition.data

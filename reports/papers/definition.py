@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -443,6 +444,12 @@ class Definition(Config):
         have.
         """
         return next((base for base in self.bases if self.same_base(base, base_model)), "")
+
+    @cached_property
+    def weights_of_rows(self) -> frozenset[str]:
+        """The weights that rows of the paper name as theirs, and that are none of its base models."""
+        named = {row.weights for table in self.tables for row in table.rows}
+        return frozenset(name for name in named if not self.find_published_base(name))
 
     def published_rows(self, file: str = "") -> list[Published]:
         """The rows of a published CSV file: next to the definition, else in the packages that carry

@@ -240,7 +240,8 @@ def _run_line(
         measured = paper.value(PaperCell(table, row, column), ours)
         cells.append(measured_cell(measured, column, ours))
     supervised = row.supervised or ours.supervision == "supervised"
-    return TableRow(tuple(cells), block, ranked=not supervised)
+    ranked = not supervised and not ours.rehearsal
+    return TableRow(tuple(cells), block, ranked=ranked)
 
 
 def _notes_on(

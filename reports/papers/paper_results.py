@@ -165,11 +165,6 @@ class PaperResults:
     # --- our side
     # -----------------------------------------------------------------------------------------------------
 
-    def _is_of_another_row(self, base_model: str) -> bool:
-        """True for weights that rows of the paper name as theirs, and that are none of its base models."""
-        named = {row.weights for table in self.definition.tables for row in table.rows}
-        return base_model in named and not self.definition.find_published_base(base_model)
-
     def is_about(self, table: PaperTable, base_model: str) -> bool:
         """Whether a table may have rows of ours on a base model: any that the paper does not have, and
         of the paper's own ones those that the table is about.
@@ -207,7 +202,7 @@ class PaperResults:
         by_base: dict[str, list[RecordedRow]] = {}
         if row.method:
             for one in self.library.find(row.method):
-                if not row.weights and self._is_of_another_row(one.base_model):
+                if not row.weights and one.base_model in self.definition.weights_of_rows:
                     continue
                 if is_run_of(self.definition, row, one.records[0]):
                     by_base.setdefault(one.base_model, []).append(one)

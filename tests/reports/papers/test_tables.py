@@ -418,6 +418,36 @@ def test_the_reason_of_missing_data_is_that_of_the_records(rehearsed):
     assert "the hub cannot be reached" in line.cells[2].notes[0].lower()
 
 
+def test_weights_that_a_rehearsal_could_not_have_are_those_of_their_own_row_alone(tmp_path):
+    for row, weights in (
+        ("SBERT", "sentence-transformers/bert-base-nli-mean-tokens"),
+        ("SRoBERTa", "sentence-transformers/roberta-base-nli-mean-tokens"),
+    ):
+        made.run(
+            tmp_path,
+            "pretrained",
+            made.recipe("pretrained", "sbert-nli", model=weights),
+            row=row,
+            status="failed",
+            most_sentences=2000,
+            base=weights,
+        )
+    lines = [r for r in table(tmp_path, "simcse", "table-5").rows if "rehearsal" in r.block]
+    named = [
+        r.cells[0].text for r in lines if r.cells[0].text.startswith(("SBERT (", "SRoBERTa ("))
+    ]
+    assert named == [
+        "SBERT (bert-base-nli-mean-tokens)",
+        "SRoBERTa (roberta-base-nli-mean-tokens)",
+    ]
+
+
+def test_scores_of_a_rehearsal_have_no_best(rehearsed):
+    lines = [r for r in table(rehearsed, "scd", "table-1").rows if "rehearsal" in r.block]
+    assert lines
+    assert not any(cell.rank for line in lines for cell in line.cells)
+
+
 def test_every_table_of_a_report_with_rehearsals_is_marked(rehearsed, tmp_path):
     made.write_paper_comparisons(rehearsed)
     for name in ("scd", "invented"):
