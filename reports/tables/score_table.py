@@ -154,7 +154,7 @@ class ScoreTable:
             said = []
         rows = []
         for row, c in zip(self.comparison.rows, self.cells, strict=True):
-            rows.append(TableRow(tuple(c), block_of(row)))
+            rows.append(TableRow(tuple(c), block_of(row), ranked=not row.rehearsal))
         body = rank_cells(self.columns, rows)
         if self.significance is not None and self.deciding:
             body = self._without_untested_marks(body, self.significance)

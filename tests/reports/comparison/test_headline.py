@@ -18,6 +18,7 @@ from reports.load import read_comparison
 from reports.stats.significance import SAME, Significance
 from reports.stats.verdicts import Ranking
 from reports.tables.certainty import all_pairs
+from reports.tables.suites import sts_tables
 from tests.support import synthetic
 
 TASKS = ("STS12", "STS-B")
@@ -65,6 +66,9 @@ def test_a_rehearsal_names_no_best_row(made: synthetic.Invented) -> None:
     (sentence,) = headline(rehearsed, Significance(rehearsed))
     assert sentence.startswith("The rehearsal worked for 2 of 2 rows")
     assert "beats" not in sentence
+    for results, has_best in ((comparison, True), (rehearsed, False)):
+        cells = [cell for table in sts_tables(results) for row in table.rows for cell in row.cells]
+        assert any(cell.rank == 1 for cell in cells) is has_best
 
 
 def test_seeds_that_ended_without_a_score_are_said(made: synthetic.Invented) -> None:
