@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import io
 import re
 import shlex
 import zipfile
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -326,9 +328,11 @@ def run_command(words: list[str], workdir: Path) -> int:
     commands: Any = parser.add_subparsers(required=True)
     compare.register(commands)
     study.register(commands)
+    refused = io.StringIO()  # the parser's own line, which is not about a file
     try:
-        args = parser.parse_args(words)
-    except SystemExit:
+        with redirect_stderr(refused):
+            args = parser.parse_args(words)
+    except (SystemExit, argparse.ArgumentError):
         raise InputError(f"{one_line(shlex.join(words))}: not a command of this version") from None
     args.workdir = workdir
     args.tracking_uri = "none"

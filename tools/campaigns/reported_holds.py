@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from harness.commands.reproduce import find_cells
 from tools.campaigns import forked
 from tools.campaigns.reported import Finding, point
 from tools.campaigns.reported_faults import (
@@ -63,9 +64,9 @@ def _limit(size: int) -> Callable[[], None]:
 
 @contextmanager
 def _small_disk(place: Path) -> Iterator[bool]:
-    """Put a file system of 16 MiB at a folder, which is yielded as True; False where nobody may."""
+    """Put a file system of 256 MiB at a folder, which is yielded as True; False where nobody may."""
     place.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(place)]
+    words = ["mount", "-t", "tmpfs", "-o", "size=256m", "tmpfs", str(place)]
     is_there = subprocess.run(words, capture_output=True, check=False).returncode == 0
     try:
         yield is_there
@@ -297,7 +298,8 @@ def two_commands_at_once(folder: Path, room: Path) -> Iterator[Finding]:
         ok = ok and any(one.code in (0, 3) for one in endings)
         if name == "four gates":
             lines = (workdir.parent / "history").read_text().splitlines()
-            ok = ok and len([json.loads(line) for line in lines]) == len(makers)
+            decisions = [json.loads(line) for line in lines]
+            ok = ok and len(decisions) == 1  # of one candidate, which the others repeat
         expected = "no traceback; then the whole, without damage"
         yield Finding(name, expected, f"{faults or seen}, then {again.code} {again.err[-100:]}", ok)
         shutil.rmtree(workdir.parent)
@@ -397,7 +399,7 @@ def reports_of_others(folder: Path, room: Path) -> Iterator[Finding]:
         own = room / f"report{abs(hash(command))}"
         runs = {run: {**entry, "command": command} for run, entry in data["runs"].items()}
         write(own, "data.json", json.dumps({**data, "runs": runs}))
-        name = next(iter(data["runs"]))
+        name = next(iter(find_cells(data)))
         ended = forked.run(
             ["reproduce", f"{own}#{name}", "--run", str(own / "new")],
             before=partial(os.chdir, own),

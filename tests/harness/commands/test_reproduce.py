@@ -129,17 +129,23 @@ def test_a_report_chooses_neither_the_executor_nor_the_tracking_server(
             server.accept()
 
 
-def test_only_commands_of_the_harness_are_run(tiny: Path, tmp_path: Path) -> None:
+def test_only_commands_of_the_harness_are_run(
+    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     data = read_report(tiny)
     for command in (
         "touch made",
         "harness track sync",
+        "harness compare x.toml; touch made",
+        "harness compare x.toml --no-such-option",
         "",
         "harness.compare({}, workdir='NEW_FOLDER')",
     ):
         changed = {run: entry | {"command": command} for run, entry in data["runs"].items()}
         (tmp_path / "data.json").write_text(json.dumps(data | {"runs": changed}))
         assert main(["reproduce", f"{tmp_path}#{NAME}", "--run", str(tmp_path / "new")]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("harness: ")
         assert not (tmp_path / "new").exists()
 
 
