@@ -66,7 +66,7 @@ class InputError(HarnessError):
         self.within: str | None = None
         self._written_key = key
 
-    def call_key(self, key: str) -> None:
+    def rename_key(self, key: str) -> None:
         """Name the key as the caller does, who gave the value under another name."""
         self.key = key
         self._written_key = key

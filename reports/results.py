@@ -292,8 +292,8 @@ def find_start(row: ResultRow, rows: Sequence[ResultRow]) -> tuple[ResultRow | N
     nothing learnt.
 
     The one whose run it names, else the one that is configured so. None where there is none, and
-    then why: never another one in its place. Untrained rows, and models that others trained, have
-    neither a start nor a reason.
+    then why: never another one in its place, so none of a row whose base model is not known.
+    Untrained rows, and models that others trained, have neither a start nor a reason.
     """
     if not row.is_trained:
         return None, ""
@@ -302,7 +302,7 @@ def find_start(row: ResultRow, rows: Sequence[ResultRow]) -> tuple[ResultRow | N
             return other, ""
     how = row.encoding
     for other in rows:
-        same_base = other.base_model == row.base_model
+        same_base = other.base_model == row.base_model != ""
         if how is not None and same_base and not other.is_trained and other.encoding == how:
             return other, ""
     if not row.read_text and row.supervision != "transductive":

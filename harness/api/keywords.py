@@ -164,7 +164,7 @@ class Store:
         try:
             table = read_table(to_pandas(given))
         except InputError as error:
-            error.call_key(key)
+            error.rename_key(key)
             raise
         text = table.to_json(orient="records", lines=True, force_ascii=False)
         file = self.write(f"frame-{content_id(text)}.jsonl", text)

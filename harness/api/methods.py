@@ -185,7 +185,7 @@ def _load_dev(given: Any) -> DevSet:
     try:
         frame = to_pandas(given)
     except InputError as error:
-        error.call_key("dev")
+        error.rename_key("dev")
         raise
     own = read_own(frame, TaskFile(task="frame", name="frame", kind="similarity"))
     return DevSet(read_scored_pairs(own, "dev"))

@@ -95,7 +95,7 @@ class Command(Method):
     """A command trains in its own loop: dev selection, batches and budget are its own."""
 
     name = "command"
-    version = 1
+    version = 2
     card = MethodCard(
         "A training script",
         "none",

@@ -25,7 +25,7 @@ from reports.joined.senders import Sender, read_sender, sender_of_lines
 from reports.load import RecordedResults, RecordedRow, read_comparison
 from reports.read.examples import Examples
 from reports.read.score_tables import read_scores
-from reports.results import ResultRow, Results, base_name
+from reports.results import ResultRow, Results, base_name, find_start
 from reports.scores.score_table import ScoredRun
 from reports.stats.significance import Significance
 from reports.stats.simultaneous import FEWEST_SEEDS
@@ -122,7 +122,8 @@ class Joiner:
                 raise InputError(message, file=base.name)
             if not row.added and row.finished:
                 sender = Sender(date=_last_day(row.finished))
-                self._add_recorded(row, self._label(row), sender, AS_THE_OTHERS)
+                known = _name_start(row, base.rows)
+                self._add_recorded(known, self._label(row), sender, AS_THE_OTHERS)
 
     def _label(self, row: RecordedRow) -> str:
         """Return the label of a row, with its base model where most rows have another."""
@@ -164,7 +165,8 @@ class Joiner:
                 self.joined.examples = {**results.examples, **self.joined.examples}
                 self.joined.notes += results.warnings
                 for row in results.rows:
-                    self._add_row_of_archive(row, self._label(row), sender, source)
+                    known = _name_start(row, results.rows)
+                    self._add_row_of_archive(known, self._label(row), sender, source)
 
     def _add_row_of_archive(
         self, row: RecordedRow, label: str, sender: Sender, source: Path
@@ -214,7 +216,7 @@ class Joiner:
         source: Path | None = None,
     ) -> None:
         shown = self._name(label, sender, source)
-        joined = replace(row, label=shown, base_model="", group=_ONE_RANKING, start="")
+        joined = replace(row, label=shown, base_model="", group=_ONE_RANKING)
         lacks = self._find_lacks(row.finished)
         score = None
         if lacks:
@@ -356,6 +358,16 @@ def join(base: RecordedResults, sources: Sequence[Path]) -> Joined:
     for source in sources:
         joiner.add(source)
     return joiner.joined
+
+
+def _name_start(row: RecordedRow, rows: Sequence[RecordedRow]) -> RecordedRow:
+    """Return a row that names the run of its untrained start: rows that are joined have no base
+    model by which it would be found.
+    """
+    start, _ = find_start(row, rows)
+    if start is None:
+        return replace(row, start="")
+    return replace(row, start=start.runs[0].id)
 
 
 def _last_day(runs: Sequence[Record]) -> str:

@@ -20,6 +20,9 @@ from harness.cli import main
 from harness.errors import InputError
 from harness.results.store import RunFolder
 from reports.build import build_report
+from reports.document.blocks import Figure
+from reports.joined.joined_document import describe_joined
+from reports.load import read_comparison
 from tests.support.devtools import PROGRAM, Browser
 from tests.support.synthetic import Invented, write_comparison
 
@@ -183,6 +186,20 @@ def test_an_untrained_row_of_another_base_model_joins_trained_ones(tmp_path: Pat
     rows = {row["name"]: row["cells"] for row in data["tables"]["joined"]["rows"]}
     assert rows.keys() == {"SCD", "SCD, bert-base-uncased", "mean"}
     assert rows["mean"]["conditions"]["text"] == "as the comparison"
+
+
+def test_a_row_has_no_start_of_another_base_model(tmp_path: Path) -> None:
+    made = Invented(tmp_path, scale=0.5)
+    records = [made.add("mean", 1, supervision="untrained", tasks=(TASK,), geometry=False)]
+    for model in ("embedded:mini-bert", "bert-base-uncased"):
+        for seed in (1, 2, 3):
+            records.append(made.add("SCD", seed, tasks=(TASK,), geometry=False, base=model))
+    write_comparison(tmp_path, records, name="invented")
+    document = describe_joined(read_comparison(tmp_path, "invented"), []).document
+    (figure,) = (block for block in document.sections[0].blocks if isinstance(block, Figure))
+    untrained = records[0].scores[0].value
+    assert figure.alt.count(" untrained") == 1
+    assert f"from {100 * untrained:.2f} untrained" in figure.alt
 
 
 def test_runs_that_are_here_already_join_once(base: tuple[Path, Invented], tmp_path: Path) -> None:
