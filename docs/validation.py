@@ -14,6 +14,26 @@ from tools.validate.public_models import PART, case_of, read_published
 REPOSITORY = Path(__file__).parents[1]
 RECIPES = REPOSITORY / "methods" / "recipes"
 TESTS = REPOSITORY / "tests" / "methods"
+PARTS = {
+    "planned": "errors of one planned pair of equal rows, without examples",
+    "families": "errors over all pairs of equal rows, without examples",
+    "families-with-examples": "errors over all pairs of equal rows, with examples",
+    "calm": "what a row that hardly varies costs the other pairs",
+    "power": "the difference that `harness power` promises is found in 80 % of comparisons",
+    "coverage": "the interval of one mean covers the truth",
+    "fifty-seeds": "width of the intervals of published runs of SimCSE, 50 seeds each",
+    "accuracies": "misses of the interval of one accuracy",
+    "examples": "errors of finished models and of rows of two seeds",
+    "ties": "errors where scores of seeds are equal or rounded",
+    "until": "errors and power of `--until decided`, in a short form of its rule",
+    "until-in-full": "the same by the code that `--until decided` runs",
+    "unlike": "wrong and found changes of `harness gate`",
+    "labels": "labels of changes do not alter the answer of `harness gate`",
+    "loops": "what a loop of `harness gate` keeps, beside simpler rules",
+    "published": "coverage of the expected mean of further runs",
+    "streams": "coverage of the deviation that one source of chance brings",
+    "repeated": "coverage where texts stand in several pairs",
+}
 
 
 def public_models() -> str:
@@ -38,14 +58,20 @@ def public_models() -> str:
 
 
 def campaigns() -> str:
-    """Return how many figures each part of the campaigns has, and how many break their bound."""
+    """Return what each part of the campaigns measures, how many figures it has, how many break
+    their bound, and of how many drawn comparisons they are.
+    """
     rows = []
-    for part, figures in all_figures().items():
+    found = all_figures()
+    for part in sorted(found, key=list(PARTS).index):
+        figures = found[part]
         bounded = [one for one in figures if one.bound]
         broken = [one for one in bounded if one.is_broken]
         draws = sum(one.draws for one in figures)
-        rows.append([part, f"{len(figures)}", f"{len(bounded)}", f"{len(broken)}", f"{draws:,}"])
-    return markdown(("part", "figures", "with a bound", "beyond it", "draws"), rows)
+        drawn = f"{draws:,}" if draws else "exact"
+        counts = (str(len(figures)), str(len(bounded)), str(len(broken)))
+        rows.append([PARTS[part], *counts, drawn])
+    return markdown(("what is measured", "figures", "with a bound", "beyond it", "draws"), rows)
 
 
 def count_tests(name: str) -> dict[str, int]:
