@@ -48,7 +48,12 @@ def model_folder(name: str) -> Path:
         InputError: no such model, or one with pickled weights.
     """
     from harness.sources import resolve_model
-    from harness.sources.remote.hub import check_downloads, hub_reachable, out_of_reach
+    from harness.sources.remote.hub import (
+        bars_in_a_terminal,
+        check_downloads,
+        hub_reachable,
+        out_of_reach,
+    )
 
     folder = Path(resolve_model(name))
     local = folder.is_dir()
@@ -57,9 +62,10 @@ def model_folder(name: str) -> Path:
 
         started = time.time()
         try:
-            found = snapshot_download(
-                name, ignore_patterns=_NOT_DOWNLOADED, local_files_only=not hub_reachable()
-            )
+            with bars_in_a_terminal():
+                found = snapshot_download(
+                    name, ignore_patterns=_NOT_DOWNLOADED, local_files_only=not hub_reachable()
+                )
         except Exception as error:  # the hub client raises classes of its own
             raise (
                 no_model(name, error)

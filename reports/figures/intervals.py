@@ -30,7 +30,9 @@ _CAPTION = (
 )
 
 
-def overview(results: Results, significance: Significance) -> Figure | None:
+def overview(
+    results: Results, significance: Significance, most_rows: int = _MOST_ROWS
+) -> Figure | None:
     """Rows by the first target, best first; None with fewer than two rows that stored their
     examples.
 
@@ -41,7 +43,7 @@ def overview(results: Results, significance: Significance) -> Figure | None:
     target = significance.first
     if target is None:
         return None
-    shown, omitted = rows_shown(results.rows, target, _MOST_ROWS)
+    shown, omitted = rows_shown(results.rows, target, most_rows)
     keys = {row.key for row in shown}
     blocks = [Ranking(some, significance, target) for some in results.blocks.values()]
     rows = []
@@ -232,10 +234,9 @@ def _write_costs(side: Any, results: Results, places: dict[tuple[str, str], int]
         return
     clock = training_clock(results.rows)
     speed = speeds(results)
-    right = [
-        (_MOST_GROUPS + 4, f"training,\n{CLOCKS[clock]}"),
-        (2 * _MOST_GROUPS + 4, "sentences\na second"),
-    ]
+    right = [(_MOST_GROUPS + 4, f"training,\n{CLOCKS[clock]}")]
+    if speed:
+        right.append((2 * _MOST_GROUPS + 4, "sentences\na second"))
     for x, title in right:
         side.text(
             x,
@@ -249,7 +250,8 @@ def _write_costs(side: Any, results: Results, places: dict[tuple[str, str], int]
     for row in rows:
         cost = training_cost(row, clock)
         texts = ["–" if cost is None else f"{cost:,.0f}"]
-        texts.append(f"{speed[row.key].median:,.0f}" if row.key in speed else "–")
+        if speed:
+            texts.append(f"{speed[row.key].median:,.0f}" if row.key in speed else "–")
         for (x, _), text in zip(right, texts, strict=True):
             side.text(
                 x,

@@ -171,7 +171,7 @@ def test_a_module_of_a_hub_model_is_never_unpickled(
     import shutil
 
     import huggingface_hub
-    from huggingface_hub.utils import filter_repo_objects
+    from huggingface_hub.utils import are_progress_bars_disabled, filter_repo_objects
 
     (module,) = with_dense.glob("*_Dense")
     torch.save(
@@ -183,6 +183,7 @@ def test_a_module_of_a_hub_model_is_never_unpickled(
 
     def downloaded(name: str, ignore_patterns: list[str], **_: Any) -> str:
         assert name == "org/dense"
+        assert are_progress_bars_disabled(), "a log has no bars"
         files = [
             str(file.relative_to(with_dense)) for file in with_dense.rglob("*") if file.is_file()
         ]
@@ -196,6 +197,7 @@ def test_a_module_of_a_hub_model_is_never_unpickled(
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", downloaded)
     monkeypatch.setattr(torch, "load", never)
+    assert not are_progress_bars_disabled()
     if not pickled:
         assert np.asarray(run_by_sentence_transformers("org/dense", "why").encode(TEXTS)).shape == (
             4,

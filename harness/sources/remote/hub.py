@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
+import sys
 import time
 import warnings
 from collections.abc import Iterable, Iterator
@@ -232,6 +233,25 @@ def hub_file(
             if isinstance(error, HfHubHTTPError):
                 raise
             raise InputError(first_line(error), file=what) from None
+
+
+@contextmanager
+def bars_in_a_terminal() -> Iterator[None]:
+    """Downloads show their progress in a terminal, and add no lines to a log."""
+    from huggingface_hub.utils import (
+        are_progress_bars_disabled,
+        disable_progress_bars,
+        enable_progress_bars,
+    )
+
+    if sys.stderr.isatty() or are_progress_bars_disabled():
+        yield
+        return
+    disable_progress_bars()
+    try:
+        yield
+    finally:
+        enable_progress_bars()
 
 
 @contextmanager
