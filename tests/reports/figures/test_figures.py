@@ -65,12 +65,12 @@ def test_the_overview_has_every_row_with_its_interval_best_first(made):
     assert found is not None
     mean, low, high = map(float, found.groups()[:3])
     assert low < mean < high
-    assert "processor seconds" in figure.svg
+    assert "training," in figure.svg
     assert "a second" not in figure.svg, "no speed was measured"
     with with_settings({"figure.figsize": (3.3, 2.5)}):
         narrow = overview(comparison, Significance(comparison))
     assert narrow is not None
-    assert "processor seconds" not in narrow.svg, "the width of a column has no room for costs"
+    assert "training," not in narrow.svg, "the width of a column has no room for costs"
 
 
 def bucket(low: int, counts: list[int], mean: float | None) -> dict[str, object]:
