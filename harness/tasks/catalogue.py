@@ -16,7 +16,7 @@ from harness import registry
 from harness.config import nearest
 from harness.errors import InputError
 from harness.sources.pair_sets import Source
-from harness.tasks.base import Task
+from harness.tasks.base import Task, task_key
 from harness.tasks.own.data import TaskFile, names_file
 from harness.tasks.own.open_file import open_file, open_files
 from harness.tasks.suite import OpenFamily, Suite, TaskFamily
@@ -154,8 +154,8 @@ def resolve_tasks(names: Sequence[str | TaskFile | Any], *, source: str = "sente
     NAME that is not ours.
 
     Raises:
-        InputError: unknown name (with the nearest known one), unknown source, no name at all, or a
-            plugin at fault.
+        InputError: unknown name (with the nearest known one), unknown source, no name at all, a
+            file that is called as another task is, or a plugin at fault.
     """
     if source not in SOURCES:
         raise InputError(
@@ -186,8 +186,22 @@ def resolve_tasks(names: Sequence[str | TaskFile | Any], *, source: str = "sente
             for one in suite(name).tasks if is_suite(name) else (name,):
                 found.append(_task(one, checked))
         for task in found:
-            tasks.setdefault(task.name, task)
+            _check_name(task, tasks.setdefault(task.name, task))
     return list(tasks.values())
+
+
+def _check_name(task: Task, known: Task) -> None:
+    """Raises:
+    InputError: one of two tasks of one name is a file, and they are not one task.
+    """
+    if task_key(task) == task_key(known):
+        return
+    for one in (task, known):
+        settings = getattr(one, "settings", None)
+        if isinstance(settings, TaskFile):
+            message = f'is called "{task.name}", as another task is'
+            remedy = 'give it another name, as name = "..."'
+            raise InputError(message, file=settings.task, key='key "name"', remedy=remedy)
 
 
 def own_file(entry: str | TaskFile | Any) -> TaskFile | None:

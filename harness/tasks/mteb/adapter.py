@@ -31,6 +31,7 @@ from mteb.results import TaskResult
 from harness.config import nearest
 from harness.errors import HarnessError, InputError
 from harness.files.atomic import storage_fault, write_atomic
+from harness.files.hashing import content_id
 from harness.files.printable import describe_error
 from harness.files.reading import read_lines, read_text, require_ordinary
 from harness.results.facts import Facts
@@ -327,7 +328,6 @@ def load_data(task: Any) -> None:
 def run_task(
     task: Any,
     name: str,
-    subset: str,
     vectors: Vectors,
     origin: Origin,
     local: bool,
@@ -335,7 +335,7 @@ def run_task(
     """Run one opened task of mteb with `vectors`, or read its result from the folder of `origin`.
 
     Args:
-        name, subset: what it is known by.
+        name: what it is known by.
         local: its data is here, and needs no hub.
 
     Raises:
@@ -343,9 +343,11 @@ def run_task(
         RunError: whatever the encoder raised.
     """
     encoder = HarnessEncoder(vectors, origin)
-    stored = _StoredResults(
-        origin.results / subset if origin.results else None, encoder.mteb_model_meta, task
-    )
+    if origin.results is None:
+        folder = None
+    else:  # mteb reads a result of the same task whatever its data was
+        folder = origin.results / identify_data(task)
+    stored = _StoredResults(folder, encoder.mteb_model_meta, task)
     examples = stored.examples()
     try:
         with _quiet(hub=not local):
@@ -529,6 +531,12 @@ def find_pinned_data(task: Any) -> dict[str, str]:
     return {
         part.metadata.dataset["path"]: part.metadata.dataset["revision"] for part in parts_of(task)
     }
+
+
+def identify_data(task: Any) -> str:
+    """Return a hash of the revisions of an opened task's data sets, and of what is taken of them."""
+    parts = [find_pinned_data(task), list(task.hf_subsets), list(task.eval_splits)]
+    return content_id(parts)
 
 
 def _size(task: Any, splits: Sequence[str]) -> int:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from harness.errors import InputError
-from harness.files.hashing import content_id
 from harness.files.printable import first_line, redacted
 from harness.results.outcomes import COLUMNS
 from harness.results.text_ids import PAIR_IDS, stack
@@ -69,11 +68,9 @@ class MTEBTask:
     @property
     def sha256(self) -> str:
         """Of the data set's pinned revision and of what is taken from it; reads no data."""
-        from harness.tasks.mteb.adapter import find_pinned_data, open_task
+        from harness.tasks.mteb.adapter import identify_data, open_task
 
-        task = open_task(self.task_name, self.subset)
-        parts = [find_pinned_data(task), list(task.hf_subsets), list(task.eval_splits)]
-        return content_id(parts)
+        return identify_data(open_task(self.task_name, self.subset))
 
     def texts(self) -> list[str]:
         """Those of embedded tasks, which are known; of others none: see above.
@@ -151,7 +148,7 @@ class MTEBTask:
             origin = UNNAMED
         named = getattr(self, "described_as", task_name)
         local = self.source != "mteb"
-        outcome = run_task(task, named, self.subset, vectors, origin, local)
+        outcome = run_task(task, named, vectors, origin, local)
         if self.subset:
             file = f"{task_name}-{self.subset}"
         else:

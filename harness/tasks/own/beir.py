@@ -19,7 +19,7 @@ class Folder:
 
     Attributes:
         passages: id -> (title, text).
-        queries: id -> text, of those with a relevant passage.
+        queries: id -> text, of those with a graded passage.
         relevant: query -> passage -> grade.
     """
 
@@ -27,12 +27,19 @@ class Folder:
     queries: dict[str, str]
     relevant: dict[str, dict[str, int]]
 
+    @property
+    def unanswered(self) -> int:
+        """Number of queries of which no passage has a grade above 0."""
+        best = [max(grades.values()) for grades in self.relevant.values()]
+        return sum(grade <= 0 for grade in best)
+
 
 def read_beir(folder: Path) -> Folder:
     """Read passages, queries and the grades of the test part.
 
     Raises:
-        InputError: a missing or damaged file, an id that is not there, or no test part.
+        InputError: a missing or damaged file, an id that is not there, a grade that is no whole
+            number, two grades of one passage, or no test part.
     """
     passages = _read_texts(folder / _CORPUS)
     queries = {}
@@ -105,5 +112,12 @@ def _read_grades(
             if one not in known:
                 message = f'"{one}" is no id of {where}'
                 raise InputError(message, file=file, line=line)
-        relevant.setdefault(query, {})[passage] = int(grade)
+        of_query = relevant.setdefault(query, {})
+        earlier = of_query.setdefault(passage, int(grade))
+        if earlier != grade:
+            if not grade.is_integer():
+                message = f"expected a whole number, not {grade:g}"
+            else:
+                message = f'"{passage}" has two grades for "{query}", {earlier} and {grade:g}'
+            raise InputError(message, file=file, line=line, key='column "score"')
     return relevant

@@ -17,6 +17,7 @@ class FileMTEBTask(MTEBTask):
     Its protocol ids are hashes of what is read, and not of the path.
     """
 
+    version = 2  # 1 read the stored score of what the file held before
     settings: TaskFile
     described_as: str
 

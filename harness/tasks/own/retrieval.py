@@ -38,10 +38,14 @@ class FileRetrieval(FileMTEBTask):
     @property
     def data_remarks(self) -> list[str]:
         count = len(self.folder.queries)
-        few = f"only {count} queries: scores of fewer than {FEW} say little"
+        remarks = []
         if count < FEW:
-            return [f"{self.name}: {few}"]
-        return []
+            remarks.append(f"only {count} queries: scores of fewer than {FEW} say little")
+        if unanswered := self.folder.unanswered:
+            remarks.append(
+                f"{unanswered:,} of {count:,} queries have no relevant passage and score 0"
+            )
+        return [f"{self.name}: {remark}" for remark in remarks]
 
     def texts(self) -> list[str]:
         """Queries, and passages behind their titles: as mteb joins them."""

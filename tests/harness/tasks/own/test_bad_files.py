@@ -82,6 +82,28 @@ def test_a_grade_of_an_unknown_passage_is_named_with_its_line(tmp_path: Path) ->
         resolve_tasks([str(folder)])
 
 
+@pytest.mark.parametrize("line", ["q-2\tp-1\t0.5", "q-1\tp-1\t2"])
+def test_a_grade_that_is_cut_or_given_twice_is_refused(tmp_path: Path, line: str) -> None:
+    rows = [{"id": "1", "query": "q", "passage": "p"}, {"id": "2", "query": "r", "passage": "s"}]
+    folder = own_files.beir_folder(tmp_path / "docs", rows)
+    grades = folder / "qrels" / "test.tsv"
+    grades.write_text(f"{grades.read_text()}q-1\tp-1\t1\n{line}\n")
+    with raises_input_error(file=grades, line=5, key="score"):
+        resolve_tasks([str(folder)])
+
+
+def test_queries_without_a_relevant_passage_are_remarked(tmp_path: Path) -> None:
+    rows = [{"id": str(n), "query": f"q {n}", "passage": f"p {n}"} for n in range(40)]
+    folder = own_files.beir_folder(tmp_path / "docs", rows)
+    (task,) = resolve_tasks([str(folder)])
+    assert task.data_remarks == []  # type: ignore[attr-defined]
+    grades = folder / "qrels" / "test.tsv"
+    grades.write_text(grades.read_text().replace("q-7\tp-7\t1", "q-7\tp-7\t0"))
+    (task,) = resolve_tasks([str(folder)])
+    (remark,) = task.data_remarks  # type: ignore[attr-defined]
+    assert "1 of 40" in remark
+
+
 def test_columns_and_share_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     header = ("sentence1", "sentence2", "score", "split")
     rows = [(*pair, "test") for pair in own_files.embedded_pairs()[:40]]

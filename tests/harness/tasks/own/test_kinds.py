@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,14 @@ import pytest
 from sklearn.metrics import average_precision_score
 
 import harness
+from harness.evaluation.scoring import evaluate
 from harness.sources.embedded import embedded_rows
 from harness.tasks.base import TaskResult
 from harness.tasks.catalogue import resolve_tasks
 from harness.tasks.mteb.benchmarks import RETRIEVAL_GROUPS
 from harness.tasks.own.data import TaskFile
 from harness.tasks.senteval.transfer import transfer_task
+from harness.tasks.vectors import Origin
 from tests.support import own_files, senteval_data
 from tests.support.errors import raises_input_error
 
@@ -175,6 +178,29 @@ def test_a_beir_folder_has_the_score_of_mtebs_task_on_the_same_data(tmp_path: Pa
     assert by_task["docs"] == by_task[f"Embedded-Retrieval-{group}"]
 
 
+def test_scores_by_mteb_follow_a_file_that_changes(tmp_path: Path) -> None:
+    origin = Origin("harness/words", "1", tmp_path / "results")
+    texts = [f"{mark} w{i}" for i in range(30) for mark in ("red", "blue", "green")]
+    file = tmp_path / "c.csv"
+    found = []
+    for labels in (["red", "blue", "green"] * 30, ["x"] * 45 + ["y"] * 45):  # then the halves
+        own_files.write_table(file, ("text", "label"), zip(texts, labels, strict=True))
+        (task,) = resolve_tasks([TaskFile(task=str(file), kind="clustering")])
+        result = evaluate(senteval_data.words, [task], pooling="mean", origin=origin)
+        found.append(result.scores[0].value)
+    assert found[0] > 0.9 > 0.3 > found[1]
+    folder = own_files.beir_folder(tmp_path / "docs", embedded_rows("retrieval", ("d",)))
+    answers = folder / "qrels" / "test.tsv"
+    grades = answers.read_text("utf-8")
+    first = grades.splitlines()[1].split("\t")[1]
+    for text in (grades, re.sub(r"p-\S+", first, grades)):  # then one passage answers all
+        answers.write_text(text, "utf-8")
+        (task,) = resolve_tasks([str(folder)])
+        result = evaluate(senteval_data.words, [task], pooling="mean", origin=origin)
+        found.append(result.scores[0].value)
+    assert found[2] > 2 * found[3]
+
+
 def test_other_names_of_columns_are_given_by_the_user(tmp_path: Path) -> None:
     rows = own_files.embedded_pairs()[:40]
     file = own_files.write_table(tmp_path / "q.csv", ("query", "Sentence2", "grade"), rows)
@@ -214,3 +240,13 @@ def test_one_file_with_two_readings_needs_a_name_for_one(
         resolve_tasks(["p.csv", other])
     assert len(resolve_tasks(["p.csv", {**other, "name": "by the other"}])) == 2
     assert len(resolve_tasks(["p.csv", "./p.csv"])) == 1
+
+
+def test_a_file_that_is_called_as_a_task_needs_another_name(tmp_path: Path) -> None:
+    """Only the first of them would be scored."""
+    file = own_files.pairs_file(tmp_path / "p.csv", 40)
+    mine = {"task": str(file), "name": own_files.NATURAL}
+    for entries in ([own_files.NATURAL, mine], [mine, "embedded"]):
+        with raises_input_error(file=str(file), key="name"):
+            resolve_tasks(entries)
+    assert [task.source for task in resolve_tasks([mine])] == ["file"]
