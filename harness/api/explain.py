@@ -29,6 +29,7 @@ from reports.document.blocks import slug
 from reports.load import read_comparison
 from reports.stats.significance import Significance
 from reports.stats.simultaneous import ALPHA
+from reports.stats.verdicts import describe_lost_seeds
 from reports.targets import Target
 from reports.why.document import answer_lines, as_data, document
 from reports.why.equal_runs import compare_equal_runs
@@ -229,6 +230,10 @@ class Inquiry:
             notes = [note]
             labels = self._labels(factors, design)
             rows = DesignRows(comparison, significance, self.target, labels)
+        lost = describe_lost_seeds(rows.rows.values())
+        if lost:
+            count = len(rows.seeds)
+            notes.append(f"{lost}: the shares are of the {count} seeds that all rows have.")
         described = [(factor.name, factor.describe()) for factor in factors]
         ends = (self.between.a.label, self.between.b.label)
         found = explain(
@@ -259,11 +264,11 @@ class Inquiry:
         count = len(factors)
         between = [subset for subset in lacking if 0 < len(subset) < count]
         if not between:
-            message = f"a row has no score on {self.target.title}: {reason}"
+            message = f"a row cannot be judged on {self.target.title}: {reason}"
             raise InputError(message, key="why")
         joined, names = join_impossible(factors, between)
         return joined, (
-            f"Counted together, since rows between have no score: {'; '.join(names)} ({reason})."
+            f"Counted together, since rows between cannot be judged: {'; '.join(names)} ({reason})."
         )
 
 

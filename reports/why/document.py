@@ -125,11 +125,16 @@ def _describe_orders(found: Explanation) -> str:
 def _describe_level(found: Explanation) -> str:
     if found.level >= 0.05:
         return ""
-    share = 100 * (1 - found.level)
-    confidence = f"{share:.3g} %"
     return (
-        f"; this design was analysed before with fewer seeds, so the intervals are at {confidence}"
+        "; this design was analysed before with fewer seeds, so the intervals are at "
+        f"{_confidence(found)}"
     )
+
+
+def _confidence(found: Explanation) -> str:
+    """Return the confidence of all intervals: "95 %"."""
+    share = 100 * (1 - found.level)
+    return f"{share:.3g} %"
 
 
 def _count(number: int, noun: str) -> str:
@@ -268,7 +273,7 @@ def shares_table(found: Explanation) -> Table:
         f"adds in the mean over all orders of changes from {found.b} to {found.a}."
     )
     legend = (
-        "The 95 % intervals hold for all factors together, over seeds and examples. "
+        f"The {_confidence(found)} intervals hold for all factors together, over seeds and examples. "
         "Where changed first and last differ, factors act together.",
     )
     return Table("why-shares", "Shares", caption, columns, (*lines, whole), legend)
@@ -343,8 +348,8 @@ def waterfall(found: Explanation) -> Figure:
             plot,
             "why-waterfall",
             f"From {found.b} to {found.a}",
-            "A bar is the share of a factor, its line the 95 % interval for all factors together. "
-            "Pale: the interval holds 0, or less than matters.",
+            f"A bar is the share of a factor, its line the {_confidence(found)} interval for all factors "
+            "together. Pale: the interval holds 0, or less than matters.",
             f"{ends}: {'; '.join(described)}.",
         )
 

@@ -9,10 +9,11 @@ from itertools import combinations
 
 import numpy as np
 
+from harness.errors import InputError
 from reports.load import RecordedResults, RecordedRow
-from reports.stats.estimate import Estimate, Interval, mean_sd
+from reports.stats.estimate import Estimate, Floats, Interval, mean_sd
 from reports.stats.significance import Runs, Significance
-from reports.stats.simultaneous import ALPHA
+from reports.stats.simultaneous import ALPHA, FEWEST_SEEDS
 from reports.targets import Target
 from reports.why.shares import Design, DesignScores, Subset, judge_contrasts
 
@@ -46,7 +47,9 @@ class Interaction:
 
 @dataclass(frozen=True)
 class RowBetween:
-    """A row of the design: which factors it has from the first row, and its mean in points."""
+    """A row of the design: which factors it has from the first row, and its mean in points over the
+    seeds that all rows have.
+    """
 
     label: str
     factors: tuple[str, ...]
@@ -128,20 +131,41 @@ class DesignRows:
             if runs is None:
                 self.lacking[subset] = _why_unscored(row)
                 continue
+            count = len(runs.seeds)
+            if row.is_random and count < FEWEST_SEEDS:
+                of_all = f"{count} of {len(row.runs)} seeds of {row.label} have a score"
+                self.lacking[subset] = f"only {of_all}, and {FEWEST_SEEDS} are needed"
+                continue
             self.rows[subset] = row
             self.runs[subset] = runs
 
     @cached_property
     def seeds(self) -> list[int]:
-        """The seeds that all rows have; rows without randomness count for every seed."""
+        """The seeds that all rows have; rows without randomness count for every seed.
+
+        Raises:
+            InputError: they are too few to estimate a spread.
+        """
         several = []
         for runs in self.runs.values():
             if len(runs.seeds) > 1:
                 several.append(set(runs.seeds))
-        if several:
-            return sorted(set.intersection(*several))
-        first = next(iter(self.runs.values()))
-        return first.seeds[:1]
+        if not several:
+            first = next(iter(self.runs.values()))
+            return first.seeds[:1]
+        shared = sorted(set.intersection(*several))
+        if len(shared) < FEWEST_SEEDS:
+            message = f"{len(shared)} seeds have a score in all rows of the design"
+            remedy = f"the spread of a share needs {FEWEST_SEEDS}: add seeds with --seeds"
+            raise InputError(message, key="why", remedy=remedy)
+        return shared
+
+    def scores(self, subset: Subset) -> Floats:
+        """(seeds,) of a row by the seeds that all rows have; one where it has no randomness."""
+        runs = self.runs[subset]
+        if len(runs.seeds) == 1:
+            return runs.scores
+        return runs.scores[[runs.seeds.index(seed) for seed in self.seeds]]
 
     def score(self, design: Design) -> DesignScores:
         """Return scores and influences of the rows of a design, seed by seed."""
@@ -279,7 +303,7 @@ def _find_smallest(
 
 
 def _describe_row(rows: DesignRows, subset: Subset, names: Sequence[str]) -> RowBetween:
-    scores = rows.runs[subset].scores
+    scores = rows.scores(subset)
     mean, sd = mean_sd(100 * scores)
     return RowBetween(
         rows.rows[subset].label,
