@@ -127,10 +127,14 @@ def value_of(rows: pd.DataFrame) -> float:
 
 
 def _rule(metric: str) -> Callable[[Floats, Floats, Floats], Floats] | None:
-    """(target (n,), outcome (n,), weights (b, n)) -> (b,); None for a mean."""
-    if metric.endswith("_ap"):
+    """(target (n,), outcome (n,), weights (b, n)) -> (b,); None for a mean.
+
+    A score of pairs by their cosines, such as mteb's "cosine_spearman", is that of their metric.
+    """
+    name = metric.removeprefix("cosine_")
+    if name.endswith("_ap"):
         return _average_precision
-    return _RULES.get(metric)
+    return _RULES.get(name)
 
 
 def _f1(y: Floats, x: Floats, w: Floats) -> Floats:
@@ -197,4 +201,9 @@ def _average_precision(y: Floats, x: Floats, w: Floats) -> Floats:
     return np.where(total > 0, average, 0.0)
 
 
-_RULES = {"f1": _f1, "pearson": _pearson, "spearman": _spearman}
+_RULES = {
+    "ap": _average_precision,
+    "f1": _f1,
+    "pearson": _pearson,
+    "spearman": _spearman,
+}

@@ -100,7 +100,7 @@ def error(examples: Examples) -> Floats:
     outcome = examples.outcome
     if is_mean(metric, target):
         return np.asarray(np.clip(1 - outcome, 0, 1))
-    if metric == "f1":
+    if metric.removeprefix("cosine_") == "f1":
         return np.asarray(outcome != target, dtype=np.float64)
     from scipy.stats import rankdata
 

@@ -54,8 +54,6 @@ class Examples:
     def value(self) -> float:
         """The score."""
         *_, metric = self.score
-        if metric == "cosine_spearman":
-            metric = "spearman"
         scores = []
         for part in np.unique(self.part):
             here = self.part == part

@@ -29,10 +29,10 @@ def influence(metric: str, target: Floats, outcome: Floats) -> Influence:
     """Of n examples on the score that `metric` makes of them; (n,) arrays, no influence where the
     score is constant.
     """
-    name = metric.removeprefix("cosine_")
-    if name not in _CLOSED and is_mean(metric):
+    if is_mean(metric, target):
         return of_mean(outcome)
-    if metric.endswith("_ap"):
+    name = metric.removeprefix("cosine_")
+    if name.endswith("_ap"):
         name = "ap"
     closed = _CLOSED.get(name)
     if closed is not None:

@@ -36,6 +36,8 @@ def read(workdir: Path, name: str) -> tuple[RecordedResults, ExploredTask]:
 
 def test_errors_are_distances_of_ranks_or_what_a_score_lacks() -> None:
     assert error(one("spearman", [0, 1, 2], [0.1, 0.9, 0.5])).tolist() == [0, 0.5, 0.5]
+    by_cosine = one("cosine_spearman", [0, 1, 2], [0.1, 0.9, 0.5])  # as mteb calls it
+    assert error(by_cosine).tolist() == [0, 0.5, 0.5]
     assert error(one("spearman", [0, 1, 2], [-9, 0, 0.1])).tolist() == [
         0,
         0,

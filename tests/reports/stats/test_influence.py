@@ -55,3 +55,10 @@ def test_its_sum_of_squares_is_what_a_bootstrap_of_the_examples_gives(metric):
         for _ in range(800)
     ]
     assert np.sqrt(found @ found) == pytest.approx(np.std(drawn), rel=0.08)
+
+
+def test_scores_of_examples_without_gold_values_are_averaged_whatever_their_metric():
+    outcome = np.array([0.2, 0.9, 0.4, 0.5])
+    value, found = influence("spearman", np.full(4, np.nan), outcome)
+    assert value == 0.5
+    assert found == pytest.approx((outcome - 0.5) / 4)

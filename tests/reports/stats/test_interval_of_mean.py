@@ -1,0 +1,42 @@
+"""The interval of one row's mean, by what its score is made of."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reports.joined.joiner import JoinedResults
+from reports.read.examples import Examples
+from reports.results import ResultRow
+from reports.scores.score_table import ScoredRun
+from reports.stats.significance import Significance
+from reports.targets import Measure, Target
+
+PAIRS = 200
+
+
+@pytest.mark.parametrize("metric", ["spearman", "cosine_spearman"])
+def test_of_a_correlation_it_is_around_the_mean_also_below_zero(metric: str) -> None:
+    """Cosines between 0 and 1 are no outcomes whose share is the score."""
+    measure = Measure("STS12", "mteb", metric, "")
+    generator = np.random.default_rng(0)
+    gold = generator.uniform(0, 5, PAIRS)
+    texts = np.arange(2 * PAIRS).reshape(PAIRS, 2)
+    part = np.zeros(PAIRS, np.int64)
+    collected = {}
+    rows = []
+    for label in ("a", "b"):
+        runs = []
+        for seed in (1, 2, 3):
+            noise = generator.uniform(0, 1, PAIRS)
+            cosine = 0.5 + 0.4 * (noise - gold / 5)
+            run = ScoredRun(f"{label} {seed}", seed)
+            runs.append(run)
+            collected[run.id] = [Examples(measure.score, part, gold, cosine, texts, b"")]
+        rows.append(ResultRow(label, "", tuple(runs)))
+    results = JoinedResults("two", rows, collected=collected)
+    target = Target("t", "STS12", "STS12", (measure,))
+    found = Significance(results, targets=[target]).interval_of_mean(rows[0], target)
+    assert found.value < -0.5
+    assert found.low < found.value < found.high
+    assert found.high - found.value == pytest.approx(found.value - found.low)
