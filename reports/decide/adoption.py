@@ -21,7 +21,7 @@ from reports.stats.significance import Difference
 from reports.stats.verdicts import EQUIVALENCE, Family, Question, judge_family
 
 Decision = Literal["adopt", "keep", "undecided"]
-MOST_EXAMPLES = 1_000_000  # a larger number is no advice
+MOST_EXAMPLES = 1_000_000  # a larger number is shown as "more than" this one
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,8 @@ def _describe_undecided(
     shown = f"{chosen.label}, the best row on the dev set, is at {_in_words(difference)} points"
     if difference.verdict == "worse":
         shown += ", so keep your model; other rows may still be better"
-    needed = examples_needed(question, chosen, old, difference, EQUIVALENCE)
+    gains = difference.estimate.value > 0  # a loss is not what is to be found
+    needed = examples_needed(question, chosen, old, difference, EQUIVALENCE, shown=gains)
     data["needed"] = needed
     if needed is None:
         seeds = 2 * len(chosen.finished)
@@ -157,7 +158,14 @@ def _describe_undecided(
             f"{start}: {shown}. A gain of {EQUIVALENCE:g} points would be found in 80 % of cases with these, "
             "so one that matters is unlikely."
         )
-    return f"{start}: {shown}. About {needed:,} would be needed."
+    return f"{start}: {shown}. {describe_count(needed).capitalize()} would be needed."
+
+
+def describe_count(examples: int) -> str:
+    """Return a number of test examples in words: "about 2,300"."""
+    if examples > MOST_EXAMPLES:
+        return f"more than {MOST_EXAMPLES:,}"
+    return f"about {examples:,}"
 
 
 def examples_needed(
@@ -176,17 +184,17 @@ def examples_needed(
         least: the difference in points; with `shown` the one that the rows show, if it is larger.
 
     Returns:
-        None where the spread over seeds alone is too large, or a million would not do.
+        None where the spread over seeds alone is too large.
     """
     first, second, by_examples = question.significance.parts(a, b, question.target)
     error = math.sqrt(first + second + by_examples)
+    count = question.significance.examples(question.target)
     if error == 0:
-        return None
+        return count
     half = (difference.estimate.high - difference.estimate.low) / 2
     wanted = least / 100
     if shown:
         wanted = max(abs(difference.estimate.value), wanted)
-    count = question.significance.examples(question.target)
     return count_needed(wanted, half / error, first + second, by_examples, count)
 
 
@@ -206,14 +214,12 @@ def count_needed(
         by_seeds, by_examples: variances of the difference; the second one with `count` examples.
 
     Returns:
-        None where no number of examples does, or more than a million would be needed.
+        None where no number of examples does.
     """
     most = (wanted / (critical + float(ndtri(CHANCE)))) ** 2  # the variance that is allowed
     if most <= by_seeds:
         return None
     needed = count * by_examples / (most - by_seeds)
-    if needed > MOST_EXAMPLES:
-        return None
     magnitude = int(math.log10(max(needed, 1)))
     digits = 10 ** max(0, magnitude - 1)
     rounded = math.ceil(needed / digits) * digits

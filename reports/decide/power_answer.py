@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from harness.errors import InputError
 from harness.files.printable import one_line
 from harness.results.answer import Answer
-from reports.decide.adoption import examples_needed
+from reports.decide.adoption import MOST_EXAMPLES, describe_count, examples_needed
 from reports.decide.question import comparison_of, question_of
 from reports.decide.verdict_answer import judge_two, rank_two
 from reports.scores.score_table import is_score_table, question_of_scores
@@ -224,17 +224,20 @@ def _of_two(
 
 def _describe_examples_needed(needed: int | None, wanted: float, count: int) -> str:
     """Say how many test examples find a difference in points, of a test set of `count`."""
+    size = f"{wanted:.1f}"
+    if wanted < 0.1:
+        size = f"{wanted:.1g}"
     if needed is None:
         return (
-            f"No number of test examples alone finds {wanted:.1f} points: the spread over seeds is"
+            f"No number of test examples alone finds {size} points: the spread over seeds is"
             " too large; add seeds."
         )
     if needed <= count:
-        return f"A difference of {wanted:.1f} points is found with these examples."
-    more = needed - count
-    return (
-        f"A difference of {wanted:.1f} points takes about {needed:,} test examples: {more:,} more."
-    )
+        return f"A difference of {size} points is found with these examples."
+    text = f"A difference of {size} points takes {describe_count(needed)} test examples"
+    if needed > MOST_EXAMPLES:
+        return f"{text}."
+    return f"{text}: {needed - count:,} more."
 
 
 def _power_of(design: PowerDesign, difference: float | None) -> dict[str, Any]:

@@ -92,7 +92,33 @@ def test_so_many_examples_find_a_difference_in_four_of_five_cases() -> None:
 
 def test_no_number_of_examples_makes_up_for_the_spread_over_seeds() -> None:
     assert count_needed(0.01, 2.6, 1e-3, 4e-3, 150) is None
-    assert count_needed(1e-6, 2.6, 0.0, 4e-3, 150) is None
+
+
+def test_without_seeds_some_number_of_examples_always_does(made: synthetic.Invented) -> None:
+    # (critical value + 0.8416)^2 x variance x count / difference^2
+    expected = (2.6 + 0.8416) ** 2 * 4e-3 * 150 / 1e-6**2
+    assert count_needed(1e-6, 2.6, 0.0, 4e-3, 150) == pytest.approx(expected, rel=0.1)
+    for label, noise in (("start", 1.0), ("SimCSE", 1.1)):
+        made.add(
+            label, noise=noise, supervision="untrained", tasks=TASKS, curves=False, geometry=False
+        )
+    found = power(made.workdir, 0.01, a="SimCSE", b="start")
+    assert found.data[0]["needed_examples"] > 1_000_000
+    assert "0.01 points" in found.text
+    assert "more than 1,000,000" in found.text
+    assert "seeds" not in found.text
+
+
+def test_a_large_loss_says_nothing_of_a_small_gain(made: synthetic.Invented) -> None:
+    add(made, "start", 1.0)
+    add(made, "SimCSE", 4.0)
+    add(made, "CT", 1.0001)
+    found = answer(made, {"start": 0.2, "SimCSE": 0.8, "CT": 0.3})
+    assert found.decision == "undecided"
+    assert found.data["test"]["SimCSE"]["high"] < -5
+    half = (found.data["test"]["SimCSE"]["high"] - found.data["test"]["SimCSE"]["low"]) / 2
+    assert half > 0.5  # so that a gain of 0.5 points would not be found
+    assert "would be found" not in found.text
 
 
 def test_power_of_two_rows_is_that_of_their_own_spread(made: synthetic.Invented) -> None:
