@@ -28,7 +28,7 @@ from harness.results.store import (
 )
 from harness.seeds import PartSeed
 from harness.tasks.mteb.benchmarks import MTEB_SUITES
-from reports.read.examples import Examples, LeftOut, read_examples
+from reports.read.examples import ExampleReader, Examples, LeftOut
 from reports.read.plan_followed import read_frozen_plan
 from reports.results import (
     SUPERVISION,
@@ -282,10 +282,11 @@ class RecordedResults(Results):
         """
         found: dict[str, list[Examples]] = {}
         first: dict[tuple[Any, bytes], Examples] = {}
+        reader = ExampleReader(self.left_out)
         finished = [record.id for record in self.records if record.status == "finished"]
         for run in dict.fromkeys(finished):
             try:
-                every = list(read_examples(RunFolder(self.workdir, run), self.left_out))
+                every = reader.read(RunFolder(self.workdir, run))
             except (OSError, ValueError, KeyError, InputError) as error:
                 self.warnings.append(
                     f"examples of run {run} are unreadable ({type(error).__name__})"

@@ -41,10 +41,11 @@ from harness.results.record import Record
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 MODEL = "model/"  # how the names of weight files begin among `Record.files`
 STOP = "stop"  # a request to a run in another process; see `harness.runs.execute`
-_PAIRS = "cosine"  # the metric of the examples that are pairs of sentences
+PAIR_METRIC = "cosine"  # the metric of the examples that are pairs of sentences
 
 
 class DamagedRecord(InputError):  # noqa: N818 - names what was found
@@ -166,6 +167,21 @@ class RunFolder:
         Raises:
             InputError: the file is damaged or cannot be read.
         """
+        table = self.examples_table()
+        if table is None:
+            return None
+        try:
+            frame: pd.DataFrame = table.to_pandas()
+        except ValueError as error:
+            raise self._unreadable_examples(error) from None
+        return frame
+
+    def examples_table(self) -> pa.Table | None:
+        """As `examples`, several times faster.
+
+        Raises:
+            InputError: the file is damaged or cannot be read.
+        """
         import pyarrow
         from pyarrow import parquet
 
@@ -174,12 +190,16 @@ class RunFolder:
         require_ordinary(self.examples_file)
         try:
             with parquet.ParquetFile(self.examples_file) as file:
-                frame: pd.DataFrame = file.read().to_pandas()
+                return file.read()
         except (OSError, ValueError, pyarrow.ArrowException) as error:
-            message = f"cannot be read as Parquet ({first_line(error)})"
-            remedy = "`harness compare` scores the run again"
-            raise InputError(message, file=self.examples_file, remedy=remedy) from None
-        return frame
+            raise self._unreadable_examples(error) from None
+
+    def _unreadable_examples(self, error: Exception) -> InputError:
+        return InputError(
+            f"cannot be read as Parquet ({first_line(error)})",
+            file=self.examples_file,
+            remedy="`harness compare` scores the run again",
+        )
 
     def write_examples(self, examples: pd.DataFrame) -> None:
         """Store examples as `join_examples` gives them."""
@@ -196,7 +216,7 @@ class RunFolder:
 
         frame = self.examples()
         frame = _no_examples() if frame is None else frame
-        scored = frame["metric"] == _PAIRS
+        scored = frame["metric"] == PAIR_METRIC
         columns = [
             "task",
             "source",
@@ -362,7 +382,7 @@ def join_examples(pairs: pd.DataFrame | None, outcomes: pd.DataFrame | None) -> 
     frames = []
     if pairs is not None:
         renamed = pairs.rename(columns={"pair": "example", "score": "outcome", "gold": "target"})
-        frames.append(renamed.assign(metric=_PAIRS, unit=None))
+        frames.append(renamed.assign(metric=PAIR_METRIC, unit=None))
     if outcomes is not None:
         frames.append(outcomes.assign(text1=None, text2=None))
     if not frames:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from harness.contamination.check import Overlap, TaskOverlap, read_overlap
@@ -19,7 +20,7 @@ from harness.files.hashing import content_id
 from harness.results.record import Record
 from harness.results.store import RunFolder
 from reports.load import RecordedResults
-from reports.read.examples import Examples, LeftOut, read_examples
+from reports.read.examples import ExampleReader, Examples, LeftOut
 
 TRAINING = "training text"
 SELECTION = "dev set"
@@ -123,12 +124,13 @@ def without_overlap(comparison: RecordedResults) -> tuple[RecordedResults, dict[
             remedy="run `harness compare` with the same experiment again: finished runs are reused",
         )
     left_out, notes = _examples_to_leave_out(comparison, texts)
+    reader = ExampleReader(left_out)
     rows = []
     scored = set()
     for row in comparison.rows:
         runs = []
         for record in row.records:
-            run = _rescore(comparison, record, left_out, notes.keys())
+            run = _rescore(comparison.workdir, record, reader, notes.keys())
             runs.append(run)
             scored |= {(score.task, score.source) for score in run.scores}
         rows.append(replace(row, runs=tuple(runs)))
@@ -198,9 +200,9 @@ def _join_touched(known: Iterable[TaskOverlap]) -> dict[str, frozenset[int]]:
 
 
 def _rescore(
-    comparison: RecordedResults,
+    workdir: Path,
     record: Record,
-    left_out: Mapping[Key, LeftOut],
+    reader: ExampleReader,
     changed: Any,
 ) -> Record:
     """The record with the scores of its remaining examples; scores that cannot be recomputed are
@@ -212,14 +214,13 @@ def _rescore(
         key = (s.task, s.source)
         if key not in changed:
             scores.append(s)
-        if key in left_out and s.split != "dev" and s.aggregation in _OF_ALL:
+        if key in reader.left_out and s.split != "dev" and s.aggregation in _OF_ALL:
             due.append(s)
     kept: dict[tuple[str, ...], Examples] = {}
     if due:
-        folder = RunFolder(comparison.workdir, record.id)
         # The comparison warns where it reads them.
         with suppress(OSError, ValueError, KeyError, InputError):
-            kept = {one.score: one for one in read_examples(folder, left_out)}
+            kept = {one.score: one for one in reader.read(RunFolder(workdir, record.id))}
     for s in due:
         one = kept.get((s.task, s.source, s.split, s.metric))
         if one is None:

@@ -5,18 +5,18 @@ on the same ones.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from harness.results.facts import DRAWS
+from harness.results.facts import DRAWS, Facts
 from harness.results.outcomes import is_mean
 from reports.read.examples import Examples, Ids
 from reports.results import Results
 from reports.stats.estimate import Floats
-from reports.stats.influence import influence
+from reports.stats.influence import Influence, influence_with
 
 ScoreKey = tuple[str, str, str, str]  # task, source, split, metric
 
@@ -58,8 +58,7 @@ class ExampleScores:
         # (record id, task, source) of scores on other examples than the rest
         self.on_other_examples: set[tuple[str, str, str]] = set()
         self._usual: dict[ScoreKey, dict[str, Scored]] = {}
-        self._texts: dict[tuple[ScoreKey, bytes], Ids] = {}
-        self._units: dict[tuple[ScoreKey, bytes], int] = {}  # how many of them differ
+        self._tasks: dict[tuple[ScoreKey, bytes], _Task] = {}
 
     @cached_property
     def _runs(self) -> dict[ScoreKey, dict[str, Scored]]:
@@ -78,30 +77,10 @@ class ExampleScores:
 
     def _score_run(self, examples: Examples) -> Scored:
         key = (examples.score, examples.digest)
-        if key not in self._texts:
-            self._texts[key] = examples.texts
-            self._units[key] = len(np.unique(examples.texts, axis=0))
-        task, *_, metric = examples.score
-        target = examples.target
-        outcome = examples.outcome
-        moved = np.zeros(len(examples.part))
-        values = []
-        parts = np.unique(examples.part)
-        for part in parts:
-            here = examples.part == part
-            value, of_part = influence(metric, target[here], outcome[here])
-            values.append(value)
-            moved[here] = of_part
-        # Squared deviations from a mean of n lie below those from the true one by (n - 1) / n.
-        facts = self.results.facts.get(task)
-        if facts is not None and facts.unit == DRAWS:
-            moved *= np.sqrt(len(moved) / len(parts))
-        return Scored(
-            float(np.mean(values)),
-            moved * _widening(self._units[key]) / len(parts),
-            examples.digest,
-            is_share=is_mean(metric, target) and is_within_bounds(outcome),
-        )
+        if key not in self._tasks:
+            task, *_ = examples.score
+            self._tasks[key] = _Task(examples, self.results.facts.get(task))
+        return self._tasks[key].score(examples.outcome)
 
     def of(self, score: ScoreKey) -> dict[str, Scored]:
         """Record id -> score, of the runs that were scored on the examples that most were."""
@@ -123,8 +102,46 @@ class ExampleScores:
         them.
         """
         for scored in self.of(score).values():
-            return self._texts.get((score, scored.digest))
+            task = self._tasks.get((score, scored.digest))
+            return None if task is None else task.texts
         return None
+
+
+class _Task:
+    """The examples of a score without the outcomes: what all runs share that were scored on them."""
+
+    def __init__(self, examples: Examples, facts: Facts | None) -> None:
+        *_, metric = examples.score
+        target = examples.target
+        self.texts = examples.texts
+        self._digest = examples.digest
+        self._is_mean = is_mean(metric, target)
+        self._parts: list[tuple[Ids, Callable[[Floats], Influence]]] = []
+        for part in np.unique(examples.part):
+            here = np.flatnonzero(examples.part == part)
+            self._parts.append((here, influence_with(metric, target[here])))
+        n = len(target)
+        self._widening = _widening(len(np.unique(examples.texts, axis=0)))
+        # Squared deviations from a mean of n lie below those from the true one by (n - 1) / n.
+        self._draws = 1.0
+        if facts is not None and facts.unit == DRAWS:
+            self._draws = float(np.sqrt(n / len(self._parts)))
+
+    def score(self, outcome: Floats) -> Scored:
+        """Return the score of a run with these outcomes, and the influence of each example."""
+        moved = np.zeros(len(outcome))
+        values = []
+        for here, influence in self._parts:
+            value, of_part = influence(outcome[here])
+            values.append(value)
+            moved[here] = of_part
+        count = len(self._parts)
+        return Scored(
+            float(np.mean(values)),
+            moved * self._draws * self._widening / count,
+            self._digest,
+            is_share=self._is_mean and is_within_bounds(outcome),
+        )
 
 
 def is_within_bounds(outcome: Floats) -> bool:

@@ -14,6 +14,7 @@ Everything is plain numpy on arrays. The scores are those of `harness.results.ou
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -29,15 +30,24 @@ def influence(metric: str, target: Floats, outcome: Floats) -> Influence:
     """Of n examples on the score that `metric` makes of them; (n,) arrays, no influence where the
     score is constant.
     """
+    return influence_with(metric, target)(outcome)
+
+
+def influence_with(metric: str, target: Floats) -> Callable[[Floats], Influence]:
+    """Return `influence` as a function of the outcomes alone: what the target (n,) says is computed
+    once for all runs.
+    """
     if is_mean(metric, target):
-        return of_mean(outcome)
+        return of_mean
     name = metric.removeprefix("cosine_")
+    if name == "spearman":
+        return _Spearman(target)
     if name.endswith("_ap"):
         name = "ap"
     closed = _CLOSED.get(name)
     if closed is not None:
-        return closed(target, outcome)
-    return _by_differences(metric, target, outcome)
+        return partial(closed, target)
+    return partial(_by_differences, metric, target)
 
 
 def of_mean(outcome: Floats) -> Influence:
@@ -46,26 +56,41 @@ def of_mean(outcome: Floats) -> Influence:
 
 
 def of_spearman(target: Floats, outcome: Floats) -> Influence:
-    """Spearman's correlation with average ranks for ties.
+    """Spearman's correlation with average ranks for ties."""
+    return _Spearman(target)(outcome)
+
+
+class _Spearman:
+    """Spearman's correlation of a target (n,) with outcomes, with average ranks for ties.
 
     A rank less its mean is half the sum of sgn(a_i - a_j) over all examples j, so that the ranks of
     all others move with an example's weight too.
     """
-    halves = -np.ones(len(target)) / 2
-    (y,) = _above_less_below(target, halves)
-    (x,) = _above_less_below(outcome, halves)
-    xx = float(x @ x)
-    yy = float(y @ y)
-    if min(xx, yy) < 1e-9 * len(target):
-        return 0.0, np.zeros(len(target))
 
-    y_by_x, x_by_x = _above_less_below(outcome, y / 2, x)
-    x_by_y, y_by_y = _above_less_below(target, x / 2, y)
-    return _ratio(
-        (float(x @ y), x * y + y_by_x + x_by_y),
-        (xx, x * x + x_by_x),
-        (yy, y * y + y_by_y),
-    )
+    def __init__(self, target: Floats) -> None:
+        self._n = len(target)
+        self._halves = -np.ones(self._n) / 2
+        self._order = _Order(target)
+        self._y = self._order.above_less_below(self._halves)
+        self._yy = float(self._y @ self._y)
+        self._y_by_y = self._order.above_less_below(self._y)
+
+    def __call__(self, outcome: Floats) -> Influence:
+        order = _Order(outcome)
+        y = self._y
+        x = order.above_less_below(self._halves)
+        xx = float(x @ x)
+        if min(xx, self._yy) < 1e-9 * self._n:
+            return 0.0, np.zeros(self._n)
+
+        y_by_x = order.above_less_below(y / 2)
+        x_by_x = order.above_less_below(x)
+        x_by_y = self._order.above_less_below(x / 2)
+        return _ratio(
+            (float(x @ y), x * y + y_by_x + x_by_y),
+            (xx, x * x + x_by_x),
+            (self._yy, y * y + self._y_by_y),
+        )
 
 
 def _of_pearson(target: Floats, outcome: Floats) -> Influence:
@@ -94,24 +119,25 @@ def _ratio(of_xy: Influence, of_xx: Influence, of_yy: Influence) -> Influence:
     return float(value), moved
 
 
-def _above_less_below(by: Floats, *summed: Floats) -> list[Floats]:
-    """For each m: the sum of some values over the examples with a greater `by` than m, less that
-    over smaller ones.
-    """
-    order = np.argsort(by, kind="stable")
-    steps = np.diff(by[order])
-    first = np.r_[True, steps != 0]  # of equal ones
-    starts = np.flatnonzero(first)
-    group = np.cumsum(first) - 1
-    found = []
-    for values in summed:
-        parts = np.add.reduceat(values[order], starts)
+class _Order:
+    """Examples (n,) sorted by a number, equal ones as one group."""
+
+    def __init__(self, by: Floats) -> None:
+        self._order = np.argsort(by, kind="stable")
+        is_first = np.ones(len(by), dtype=bool)  # of equal ones
+        is_first[1:] = np.diff(by[self._order]) != 0
+        self._starts = np.flatnonzero(is_first)
+        self._group = np.empty(len(by), dtype=np.intp)
+        self._group[self._order] = np.cumsum(is_first) - 1
+
+    def above_less_below(self, values: Floats) -> Floats:
+        """For each example: the sum of the values over the examples with a greater number, less
+        that over smaller ones.
+        """
+        parts = np.add.reduceat(values[self._order], self._starts)
         upto = np.cumsum(parts)
         of_group = upto[-1] - 2 * upto + parts
-        result = np.empty(len(by))
-        result[order] = of_group[group]
-        found.append(result)
-    return found
+        return np.asarray(of_group[self._group])
 
 
 def _of_f1(target: Floats, outcome: Floats) -> Influence:
@@ -181,7 +207,6 @@ def _by_differences(metric: str, target: Floats, outcome: Floats) -> Influence:
 
 
 _CLOSED: dict[str, Callable[[Floats, Floats], Influence]] = {
-    "spearman": of_spearman,
     "pearson": _of_pearson,
     "f1": _of_f1,
     "ap": _of_average_precision,

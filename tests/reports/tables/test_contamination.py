@@ -13,7 +13,7 @@ from harness.results.store import RunFolder
 from reports.document.blocks import Text
 from reports.document.table import Table
 from reports.load import read_comparison
-from reports.read.examples import read_examples
+from reports.read.examples import ExampleReader
 from reports.records.overlap import without_overlap
 from reports.stats.significance import Significance
 from reports.tables.contamination import contamination, remarks
@@ -103,7 +103,8 @@ def test_scores_without_the_overlap_are_those_of_the_other_pairs_for_all_rows(
             expected = spearmanr(frame["gold"], frame["score"]).statistic
             assert record.score("STS12") == pytest.approx(expected)
             assert record.score("STS-B") is None
-            (kept,) = [e for e in read_examples(folder, fewer.left_out) if e.score[0] == "STS12"]
+            every = ExampleReader(fewer.left_out).read(folder)
+            (kept,) = [e for e in every if e.score[0] == "STS12"]
             assert kept.target.tolist() == frame["gold"].tolist()
         assert [r.score("STS13") for r in row.records] == [r.score("STS13") for r in before.records]
     (target,) = significance.targets
@@ -199,11 +200,8 @@ def test_scores_of_examples_without_those_that_were_trained_on(tmp_path: Path) -
     kept = frame[(frame["task"] == "MR") & (frame["example"] % 4 > 0)]
     (score,) = [s for s in record.scores if s.task == "MR"]
     assert (score.value, score.n) == (pytest.approx(kept["outcome"].mean()), 225)
-    (examples,) = [
-        e
-        for e in read_examples(RunFolder(made.workdir, record.id), fewer.left_out)
-        if e.score[0] == "MR"
-    ]
+    every = ExampleReader(fewer.left_out).read(RunFolder(made.workdir, record.id))
+    (examples,) = [e for e in every if e.score[0] == "MR"]
     assert examples.outcome.tolist() == kept["outcome"].tolist()
     assert {s.task for s in record.scores} == {"MR", "TREC"}
     assert all(text in fewer.description for text in ("225 of 300", "CR: left out"))
