@@ -157,9 +157,10 @@ def describe(
     """
     from reports.comparison import comparison_document
     from reports.comparison.comparison_document import all_scores
-    from reports.studies import study_report
 
     if name not in comparison_files(workdir):
+        from reports.studies import study_report
+
         if without_overlap and name not in comparisons(workdir):
             raise InputError(
                 f'--without-overlap: goes with a comparison; {workdir} has none that is called "{name}"',

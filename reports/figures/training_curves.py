@@ -5,7 +5,8 @@ nothing to draw.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,7 @@ _NO_TERMS = ("step", "kind", "lr", "seconds", "epoch", "grad_norm", "temperature
 _DEV = {"spearman": "Dev Spearman ×100", "effective_rank": "Effective rank", "std": "Spread (std)"}
 _PANELS = 18  # of losses
 _POINTS = 60  # of a line: longer logs are drawn as means of consecutive lines
-_SEEDS = "Thick: mean over seeds; thin: single seeds."
+_LINES = 20  # of seeds of a row; more are drawn as a band
 
 Logs = Sequence[tuple[int, list[dict[str, Any]]]]
 
@@ -35,18 +36,22 @@ def _curves(logs: Logs, kinds: tuple[str, ...], key: str) -> pd.DataFrame:
     """
     import pandas as pd
 
-    series = {}
+    by_seed: dict[int, dict[int, float]] = {}
     for seed, lines in logs:
         by_step = {}
         for line in lines:
             if line.get("kind") in kinds:
-                by_step[line["step"]] = line.get(key)
-        series[seed] = pd.Series(by_step)
-    frame = pd.DataFrame(series)
-    frame = frame.apply(pd.to_numeric, errors="coerce")
-    frame = frame.replace([math.inf, -math.inf], math.nan)
+                by_step[line["step"]] = _finite_or_nan(line.get(key))
+        by_seed[seed] = by_step
+    steps = sorted(set().union(*by_seed.values()))
+    place = {step: i for i, step in enumerate(steps)}
+    values = np.full((len(steps), len(by_seed)), math.nan)
+    for column, by_step in zip(values.T, by_seed.values(), strict=True):
+        for step, value in by_step.items():
+            column[place[step]] = value
+    frame = pd.DataFrame(values, index=steps, columns=list(by_seed))
     frame = frame.dropna(how="all")
-    frame = frame.dropna(axis=1, how="all").sort_index()
+    frame = frame.dropna(axis=1, how="all")
 
     lines_of_point = max(1, math.ceil(len(frame) / _POINTS))
     part = np.arange(len(frame)) // lines_of_point
@@ -56,10 +61,26 @@ def _curves(logs: Logs, kinds: tuple[str, ...], key: str) -> pd.DataFrame:
     return curves
 
 
+def _finite_or_nan(value: object) -> float:
+    """Return a finite number as it is, and NaN for anything else."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+    return number if math.isfinite(number) else math.nan
+
+
 def _draw_seeds(axes: Any, curves: pd.DataFrame, look_: dict[str, Any], label: str = "") -> None:
-    """Seeds as thin lines, their mean over the steps that all share as a thick one."""
+    """Seeds as thin lines, or many as a band; their mean over the steps that all share as a thick
+    line.
+    """
     colour = {"color": look_["color"], "linestyle": look_["linestyle"]}
-    if curves.shape[1] > 1:
+    count = curves.shape[1]
+    if count > _LINES:
+        low = curves.min(axis=1)
+        high = curves.max(axis=1)
+        axes.fill_between(curves.index, low, high, color=look_["color"], alpha=0.2, linewidth=0)
+    elif count > 1:
         for seed in curves.columns:
             axes.plot(curves[seed].dropna(), **colour, linewidth=0.7, alpha=0.45)
     mean = curves.dropna().mean(axis=1)
@@ -67,6 +88,17 @@ def _draw_seeds(axes: Any, curves: pd.DataFrame, look_: dict[str, Any], label: s
     if label and len(mean) <= 25:
         few = {"marker": look_["marker"], "markersize": 3.5}
     axes.plot(mean, **colour, linewidth=1.9, label=label, **few)
+
+
+def _describe_lines(every: Iterable[pd.DataFrame]) -> str:
+    """Return what thick and thin lines and bands are, a sentence."""
+    counts = [curves.shape[1] for curves in every]
+    parts = ["Thick: mean over seeds"]
+    if min(counts) <= _LINES:
+        parts.append("thin: single seeds")
+    if max(counts) > _LINES:
+        parts.append(f"band: from the least to the most of more than {_LINES} seeds")
+    return "; ".join(parts) + "."
 
 
 def development(comparison: RecordedResults, target: Target | None = None) -> Figure | None:
@@ -103,11 +135,12 @@ def development(comparison: RecordedResults, target: Target | None = None) -> Fi
         legend_below(plot, *grid[0].get_legend_handles_labels())
     names = ", ".join(row.label for row in rows)
     drawn = ", ".join(_DEV[key] for key in curves)
+    lines = _describe_lines(chain(*curves.values()))
     return finish(
         plot,
         "development",
         "Dev score and collapse statistics during training",
-        f"{_SEEDS} Points at 1, 2, 4, 8, ... training steps select nothing. Effective rank and "
+        f"{lines} Points at 1, 2, 4, 8, ... training steps select nothing. Effective rank and "
         f"spread that fall towards zero show a collapse.{others}",
         f"Line plots over training steps of {drawn} for {names}.",
     )
@@ -167,10 +200,11 @@ def losses(comparison: RecordedResults, target: Target | None = None) -> Figure 
             axes.tick_params(labelsize=7.5)
         plot.supxlabel("step", fontsize=8.5)
     said = "; ".join(f"{row.label} {term}" for row, term, *_ in panels)
+    lines = _describe_lines(curves for *_, curves in panels)
     return finish(
         plot,
         "losses",
         "Loss terms",
-        f"Each term on its own scale. {_SEEDS} Terms that level off have converged.{others}",
+        f"Each term on its own scale. {lines} Terms that level off have converged.{others}",
         f"Small line plots over training steps: {said}.",
     )

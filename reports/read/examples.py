@@ -228,7 +228,7 @@ def _read_texts(table: pa.Table, name: str) -> tuple[Ids, list[str]]:
 
 def _read_ids(table: pa.Table, name: str) -> tuple[Ids, NDArray[np.bool_]]:
     """Return a column of whole numbers, 0 where there is none, and where there is one."""
-    column = table.column(name)
+    column = table.column(name).cast("int64")
     known = column.is_valid().to_numpy()
     numbers = column.fill_null(0).to_numpy()
     return numbers.astype(np.int64), known
@@ -236,7 +236,7 @@ def _read_ids(table: pa.Table, name: str) -> tuple[Ids, NDArray[np.bool_]]:
 
 def _read_floats(table: pa.Table, name: str) -> Floats:
     """Return a column of numbers (rows,), NaN where there is none."""
-    return np.asarray(table.column(name).to_numpy(), dtype=np.float64)
+    return np.asarray(table.column(name).cast("float64").to_numpy())
 
 
 def _number_by_appearance(values: Ids) -> Ids:

@@ -232,3 +232,17 @@ def test_curves_of_seeds_are_means_of_consecutive_lines_of_a_long_log():
     assert (curves.index[0], curves.index[-1]) == (2, 120)  # the last step of each pair of lines
     assert curves[2].iloc[0] == pytest.approx(3)  # (2 + 4) / 2
     assert training_curves._curves(logs, ("train",), "absent").size == 0
+
+
+@pytest.mark.parametrize(("seeds", "drawn"), [(20, "thin: single seeds"), (21, "band")])
+def test_many_seeds_are_drawn_as_a_band(made, seeds, drawn):
+    for seed in range(1, seeds + 1):
+        made.add("SCD", seed, tasks=EMBEDDED)
+    comparison = read_comparison(made.workdir, "invented")
+    other = "band" if drawn != "band" else "thin: single seeds"
+    for figure in (training_curves.development(comparison), training_curves.losses(comparison)):
+        assert figure is not None
+        assert drawn in figure.caption
+        assert other not in figure.caption
+        lines = figure.svg.count('<g id="line2d_')
+        assert (lines > 3 * seeds) == (drawn != "band")
