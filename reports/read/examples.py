@@ -121,7 +121,8 @@ class ExampleReader:
             (subset,) = columns.texts_of_row(("subset",), row)
             number = int(columns.numbers["example"][row])
             remains.append(number not in without.get(subset, ()))
-        return rows[np.array(remains)]
+        found: Ids = rows[np.array(remains)]
+        return found
 
 
 @dataclass(frozen=True)
@@ -141,8 +142,8 @@ class _Group:
         """Return the outcomes (n,) of these rows."""
         found = column[self.rows]
         if self.is_rounded:
-            return found.astype(np.float32).astype(np.float64)
-        return np.nan_to_num(found)
+            return _round_to_32_bits(found)
+        return np.asarray(np.nan_to_num(found))
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,7 @@ class _Columns:
         ValueError, KeyError: a column is missing, or holds something else.
         """
         texts = {name: _read_texts(table, name) for name in (*SCORE, "subset")}
-        numbers = {"target": _read_floats(table, "target")}
+        numbers: dict[str, NDArray[Any]] = {"target": _read_floats(table, "target")}
         known = {}
         for name in ("example", "unit", *PAIR_IDS):
             numbers[name], known[name] = _read_ids(table, name)
@@ -181,7 +182,7 @@ class _Columns:
         codes, names = self.texts[name]
         if text not in names:
             return np.zeros(len(codes), dtype=bool)
-        return codes == names.index(text)
+        return np.asarray(codes == names.index(text))
 
     def texts_of_row(self, names: Sequence[str], row: int) -> tuple[str, ...]:
         """Return the texts of a row in some columns."""
@@ -239,6 +240,10 @@ def _read_floats(table: pa.Table, name: str) -> Floats:
     return np.asarray(table.column(name).cast("float64").to_numpy())
 
 
+def _round_to_32_bits(values: Floats) -> Floats:
+    return values.astype(np.float32).astype(np.float64)
+
+
 def _number_by_appearance(values: Ids) -> Ids:
     """Return equal values as equal numbers, from 0 in the order in which they first appear, (n,)."""
     _, first, places = np.unique(values, return_index=True, return_inverse=True)
@@ -273,7 +278,7 @@ def _group_outcomes(columns: _Columns, rows: Ids, score: tuple[str, str, str, st
     own = text_id(f"{source}:{task}")
     is_of_task = np.abs(unit) < _OWN_UNITS
     ids = np.where(is_of_task, unit ^ own, unit)
-    target = columns.numbers["target"][rows].astype(np.float32).astype(np.float64)
+    target = _round_to_32_bits(columns.numbers["target"][rows])
     names = columns.ids("example", rows)
     digest = _digest(names, unit, np.nan_to_num(target))
     shared = Examples(score, part, target, _NO_OUTCOMES, ids[:, None], digest)
