@@ -14,6 +14,7 @@ from harness.errors import InputError
 from harness.files.reading import toml_comment, toml_lines
 from harness.results.record import Record
 from harness.results.store import RunFolder, read_records
+from harness.runs.experiment import Conditions
 from reports.stats.estimate import Interval, mean_sd, predict, quartile
 from studies.definition.space import Space
 from studies.definition.study import DEV, Study
@@ -148,6 +149,10 @@ def experiment_file(stored: optuna.Study, study: Study, seeds: Sequence[int]) ->
     trial = best_trials(stored)[0].number
     usual = {"embedded": "embedded", "file": study.dev.task}.get(study.dev.where, "sts")
     suites = study.suites or [usual]
+    conditions = study.model_dump(
+        include=set(Conditions.model_fields) - {"name", "title", "description"},
+        exclude_none=True,
+    )
     experiment: dict[str, Any] = {
         "name": study.name + "-best",
         "base_models": [study.base_model],
@@ -155,17 +160,10 @@ def experiment_file(stored: optuna.Study, study: Study, seeds: Sequence[int]) ->
         "suites": [
             one if isinstance(one, str) else one.model_dump(exclude_defaults=True) for one in suites
         ],
-        "source": study.source,
-        "precision": study.precision,
-        "corpus": study.corpus.model_dump(exclude_none=True),
-        "dev": study.dev.model_dump(exclude_none=True),
+        "max_steps": study.steps,
+        **conditions,
     }
-    corpora = {}
-    for kind, corpus in study.corpora.items():
-        corpora[kind] = corpus.model_dump(exclude_none=True)
-    experiment |= {
-        key: value for key, value in {"max_steps": study.steps, "corpora": corpora}.items() if value
-    }
+    experiment = {key: value for key, value in experiment.items() if value not in (None, {})}
     row: dict[str, Any] = {
         "method": study.method,
         "name": f"{study.method} (tuned)",
@@ -220,7 +218,8 @@ def confirm(best: FrozenTrial, study: Study, workdir: Path) -> Confirmation | No
     wanted = _same(own[0])
     others = []
     for r in records.values():
-        if r.seed not in study.seeds and r.status == "finished":
+        is_other_seed = r.seed not in study.seeds and not r.spec.vary
+        if is_other_seed and r.status == "finished":
             others.append(r)
     by_seed: dict[int, tuple[Record, float]] = {}
     for r in sorted(others, key=lambda r: (r.seed, r.id)):
@@ -242,11 +241,13 @@ def _same(r: Record) -> dict[str, Any]:
     return {
         "config": {key: value for key, value in r.config.items() if key != "seed"},
         "method": r.method,
+        "versions": (r.spec.version, r.spec.numerics),
         "base_model": r.base_model,
         "corpus": (r.corpus or {}).get("sha256"),
         "dev": (r.dev or {}).get("sha256"),
         "inputs": r.inputs,
         "steps": r.training.get("planned_steps"),
+        "precision": r.spec.precision,
     }
 
 

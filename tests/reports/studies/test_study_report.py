@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import optuna
 import pytest
 from scipy import stats
 
 from harness import api
 from harness.results.store import read_records
-from harness.runs.experiment import DevSettings
+from harness.runs.experiment import Conditions, DevSettings, Experiment
 from reports.document.blocks import Document
 from reports.document.table import Table, number_text
-from reports.studies.findings import Confirmation, compare_with_start, untrained_score
+from reports.studies.findings import (
+    Confirmation,
+    compare_with_start,
+    confirm,
+    experiment_file,
+    untrained_score,
+)
 from reports.studies.study_report import document
 from reports.studies.study_tables import best_table
+from studies.definition.study import Study
 from studies.trials import best_trials
 from tests.support import short_runs
 from tests.support.invented_runs import run
@@ -98,6 +107,63 @@ def test_held_out_seeds_show_the_optimism_of_the_choice(tmp_path: Path) -> None:
     )
     assert "Held-out seeds 1, 2, 3 reach" in made.headline
     assert set(made.origin["runs"]) == {r.id for r in read_records(work)}
+
+
+def stored_trial(runs: list[str]) -> optuna.Study:
+    """Return a study whose only trial has these runs."""
+    stored = optuna.create_study(direction="maximize")
+    trial = optuna.trial.create_trial(
+        params={"temperature": 0.05},
+        distributions={"temperature": optuna.distributions.FloatDistribution(0.01, 1)},
+        value=0.6,
+        user_attrs={"about": {"runs": runs}},
+    )
+    stored.add_trial(trial)
+    return stored
+
+
+def test_only_whole_seeds_of_the_same_training_confirm(tmp_path: Path) -> None:
+    shared: dict[str, Any] = {
+        "version": 1,
+        "precision": "fp32",
+        "training": {"best_dev": 0.6, "planned_steps": 9},
+    }
+    unlike: list[dict[str, Any]] = [
+        {},
+        {"vary": ("init",), "held": 101},
+        {"precision": "bf16"},
+        {"version": 2},
+        {"numerics": 0},
+        {"training": {"best_dev": 0.6, "planned_steps": 8}},
+    ]
+    chosen = run(tmp_path, "simcse", seed=101, **shared)
+    for seed, more in enumerate(unlike, 1):
+        run(tmp_path, "simcse", seed=seed, **{**shared, **more})
+    study = Study(name="s", method="simcse", seeds=[101])
+    confirmed = confirm(best_trials(stored_trial([chosen.id]))[0], study, tmp_path)
+    assert confirmed is not None
+    assert [record.seed for record, _ in confirmed.held_out] == [1]
+
+
+def test_the_file_of_the_best_configuration_has_all_conditions_of_the_search() -> None:
+    study = Study(
+        name="s",
+        method="simcse",
+        preset="paper",
+        family="roberta-base",
+        source="mteb",
+        precision="bf16",
+        device="cpu",
+        corpus={"uri": "embedded:sentences", "limit": 80},
+        corpora={"pairs": {"uri": "embedded:pairs"}},
+        dev={"task": "Embedded-STS-natural", "pairs": 20},
+    )
+    keys = tomllib.loads(experiment_file(stored_trial([]), study, [101]))
+    about = {"name", "title", "description"}
+    found = Experiment.parse(keys, "best.toml").conditions()
+    assert found.keys() == Conditions.model_fields.keys()
+    for key in found.keys() - about:
+        assert found[key] == getattr(study, key), key
 
 
 def test_one_held_out_seed_gives_no_interval(tmp_path: Path) -> None:
