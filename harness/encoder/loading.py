@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +24,7 @@ from harness.encoder.pooling import Pooling
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError, UnsupportedModel
 from harness.files.reading import read_json
+from harness.sources.embedded import cached_by_model
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -142,7 +142,7 @@ def _pooler_of(name: str, transformer: Any, missing_keys: Iterable[str]) -> nn.S
     return nn.Sequential(linear, nn.Tanh())
 
 
-@cache
+@cached_by_model
 def tokens_of(name: str, max_length: int | None = None) -> tuple[PreTrainedTokenizerBase, int]:
     """The tokenizer of a base model and the `max_length` of its encoder, without reading the
     weights.
@@ -225,7 +225,7 @@ def read_max_length(folder: Path) -> int | None:
     return None
 
 
-@cache
+@cached_by_model
 def family_of(base_model: str) -> str:
     """The family of "embedded:NAME", a folder or a hub id; recipes (`harness.recipes`) are declared
     by family.
@@ -252,7 +252,7 @@ def family_of(base_model: str) -> str:
     return family
 
 
-@cache
+@cached_by_model
 def depth_of(base_model: str) -> int:
     """Number of layers of the transformer of a base model; 0 where its configuration names none.
 

@@ -6,6 +6,7 @@ import logging
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ from harness.runs.merge import merge_examples, merge_records
 from harness.runs.plan import (
     Job,
     find_task,
+    fingerprint_of_start,
     is_readable,
     load_dev,
     load_text,
@@ -452,6 +454,7 @@ class Execution:
 
     def _fit(self, method: Method) -> None:
         spec = self.spec
+        check_start(spec, method)
         context = FitContext(
             seed=spec.random_seed,
             dev=read_dev(spec),
@@ -548,8 +551,10 @@ class Execution:
         spec = self.spec
         result = result or TaskResult()
         report = method.fit_report if method is not None else FitReport()
-        dev = read_dev(spec)
-        dev_notes = dev.notes if dev else []
+        dev_notes: list[str] = []
+        with suppress(HarnessError):  # a run that could not read it says so as its reason
+            dev = read_dev(spec)
+            dev_notes = dev.notes if dev else []
         notes = [*report.training.get("notes", []), *dev_notes, *result.notes]
         precision = report.training.get("precision") or "fp32"
         peak = {"peak_memory_bytes": float(environment.peak_memory_bytes(self.device))}
@@ -662,6 +667,28 @@ def _check_same(what: str, planned: Code, present: Code) -> None:
         )
 
 
+def check_start(spec: RunSpec, method: Method) -> None:
+    """Compare what a method starts from with that of the plan.
+
+    Raises:
+        InputError: the base model, or something else that its configuration names, is another.
+    """
+    changed = []
+    starts_here = spec.model not in ("", spec.base_model)  # else the method names what it reads
+    if starts_here and fingerprint_of_start(spec.base_model) != spec.model:
+        changed.append(f'the base model "{spec.base_model}"')
+    present = method.inputs
+    for name in sorted(present.keys() | spec.inputs.keys()):
+        if present.get(name) != spec.inputs.get(name):
+            changed.append(f'"{name}"')
+    if changed:
+        raise InputError(
+            f"{', '.join(changed)}: changed since the run was planned",
+            file=f'method "{spec.method}"',
+            remedy="give the same command again",
+        )
+
+
 def read_text(spec: RunSpec) -> Corpus | None:
     """The training text of a specification.
 
@@ -683,29 +710,25 @@ def read_text(spec: RunSpec) -> Corpus | None:
 
 
 def read_dev(spec: RunSpec) -> DevSet | None:
-    """The selection set of a specification; None where it has none."""
+    """The selection set of a specification; None where it has none.
+
+    Raises:
+        InputError: it is not available here, or has changed since it was planned.
+    """
     if spec.dev is None:
         return None
-    if "file" not in spec.dev:
-        return load_dev(
-            DevSettings(
-                task=spec.dev["task"],
-                source=spec.dev["source"],
-                pairs=spec.dev.get("pairs"),
-            )
-        )
-    file = TaskFile(**spec.dev["file"])
-    pairs = spec.dev.get("pairs")
-    settings = DevSettings(
-        task=file.task,
-        columns=file.columns,
-        share=file.share,
-        pairs=pairs,
-    )
-    dev = load_dev(settings)
+    settings: dict[str, Any] = {"pairs": spec.dev.get("pairs")}
+    if "file" in spec.dev:
+        file = TaskFile(**spec.dev["file"])
+        place = str(file.path)
+        settings |= {"task": file.task, "columns": file.columns, "share": file.share}
+    else:
+        place = spec.dev["task"]
+        settings |= {"task": place, "source": spec.dev["source"]}
+    dev = load_dev(DevSettings(**settings))
     if dev.sha256 != spec.dev["sha256"]:
         message = "the dev set has changed since the comparison was planned"
-        raise InputError(message, file=file.path, remedy="give the same command again")
+        raise InputError(message, file=place, remedy="give the same command again")
     return dev
 
 

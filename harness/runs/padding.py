@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import HarnessError
 from harness.files.printable import join_some
+from harness.sources.embedded import cached_by_model
 
 if TYPE_CHECKING:
     from harness.runs.plan import Plan
@@ -62,7 +62,7 @@ def _why_padded(row: Row, on_gpu: bool) -> str:
     return f"{row.base_model} cannot be packed"
 
 
-@cache
+@cached_by_model
 def can_pack(base_model: str) -> bool:
     """True if models of this type read batches without padding. Of a model without a configuration:
     True, for nothing is known.

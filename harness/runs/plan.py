@@ -236,7 +236,7 @@ class Plan:
             selects = row.instance.uses_dev
             dev = self.experiment.selection()
             if row.start_model == row.base_model:
-                known["model"] = _fingerprint_of_start(row.base_model)
+                known["model"] = fingerprint_of_start(row.base_model)
             else:
                 known["model"] = row.start_model
             known["inputs"] = row.instance.inputs
@@ -421,7 +421,7 @@ def _attempt(action: Callable[[Row], Row], row: Row, tolerant: bool) -> Row:
         return replace(row, fault=str(error))
 
 
-def _fingerprint_of_start(name: str) -> str:
+def fingerprint_of_start(name: str) -> str:
     """Fingerprint of a base model; of a sentence encoder also with its own length, which is saved."""
     from harness.encoder.loading import own_length
 

@@ -20,6 +20,7 @@ from typing import Any
 from harness.errors import HarnessError
 from harness.files.model_names import kind_of_model
 from harness.files.reading import read_json
+from harness.sources.embedded import cached_by_model
 
 _FILE = Path(__file__).with_suffix(".json")
 _CHARACTERS = 4.5  # of a token of English text, with the blank behind it
@@ -137,7 +138,7 @@ def _is_gated(config: Mapping[str, Any]) -> bool:
     return "rms_norm_eps" in config or kind == "modernbert" or activation.startswith("gated")
 
 
-@cache
+@cached_by_model
 def read_shape(name: str) -> Shape | None:
     """The shape of a model; None where it is not a transformer that is here.
 

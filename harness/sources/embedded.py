@@ -7,11 +7,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from harness.config import nearest
 from harness.errors import InputError
@@ -99,20 +99,80 @@ def resolve_model(name: str) -> str:
 
 _ADAPTER = "adapter_config.json"
 _SEGMENTED = ("xlnet", "funnel")  # types of models whose segments are not zeros
+_SUFFIXES = {".safetensors", ".json", ".txt", ".model", ".bin"}  # of weights and settings
 
 
-def _base_fingerprint(adapter: Path) -> str:
-    """Fingerprint of the base model that an adapter names; empty where its weights lie beside it."""
+def _base_of(adapter: Path) -> str:
+    """Return the base model that an adapter names; empty where its weights lie beside it."""
     base = read_json(adapter).get("base_model_name_or_path")
     lies_beside = (adapter.parent / "config.json").is_file()
     if lies_beside or not isinstance(base, str):
         return ""
     if expand_user(base).resolve() == adapter.parent.resolve():  # itself
         return ""
-    return model_fingerprint(base)
+    return base
 
 
-_SUFFIXES = {".safetensors", ".json", ".txt", ".model", ".bin"}  # of weights and settings
+def _base_fingerprint(adapter: Path) -> str:
+    """Fingerprint of the base model that an adapter names; empty where its weights lie beside it."""
+    base = _base_of(adapter)
+    if base:
+        return model_fingerprint(base)
+    return ""
+
+
+def _files_of(folder: Path) -> list[Path]:
+    """Return the files of weights and settings in a model folder, sorted."""
+    files = [file for file in folder.rglob("*") if file.suffix in _SUFFIXES]
+    return sorted(file for file in files if file.is_file())
+
+
+State = tuple[tuple[str, int, int], ...]
+
+
+def _state_of(name: str) -> State:
+    """Return path, size and time of change of the files of a model folder, and of those of the base
+    models of its adapters; nothing of other models, which do not change while a process runs.
+    """
+    try:
+        folder = Path(resolve_model(name))
+        if name.startswith(PREFIX) or not folder.is_dir():
+            return ()
+        state: State = ()
+        for file in _files_of(folder):
+            about = file.stat()
+            state += ((str(file), about.st_size, about.st_mtime_ns),)
+            base = _base_of(file) if file.name == _ADAPTER else ""
+            if base:
+                state += _state_of(base)
+    except (InputError, OSError):  # who reads the model reports it
+        return ()
+    return state
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def cached_by_model(read: Callable[Concatenate[str, P], T]) -> Callable[Concatenate[str, P], T]:
+    """Return a function of the name of a model, and of what can be hashed, that reads once as long
+    as the files of the model's folder do not change.
+
+    >>> depth = cached_by_model(lambda name: len(resolve_model(name).split("/")))
+    >>> depth("embedded:mini-bert") == depth("embedded:mini-bert")
+    True
+    """
+
+    known: dict[Hashable, T] = {}
+
+    @wraps(read)
+    def of_name(name: str, /, *args: P.args, **options: P.kwargs) -> T:
+        key = (_state_of(name), name, args, tuple(options.items()))
+        if key not in known:
+            known[key] = read(name, *args, **options)
+        return known[key]
+
+    return of_name
 
 
 def _own_segments(folder: Path) -> str:
@@ -127,7 +187,7 @@ def _own_segments(folder: Path) -> str:
     return ""
 
 
-@cache
+@cached_by_model
 def model_fingerprint(name: str) -> str:
     """Content hash of a model folder, or the commit of a model on the hub.
 
@@ -138,8 +198,7 @@ def model_fingerprint(name: str) -> str:
     folder = Path(where)
     if folder.is_dir():
         digest = hashlib.sha256()
-        files = [file for file in folder.rglob("*") if file.suffix in _SUFFIXES]
-        for file in sorted(file for file in files if file.is_file()):
+        for file in _files_of(folder):
             digest.update(str(file.relative_to(folder)).encode())
             with file.open("rb") as stream:
                 digest.update(hashlib.file_digest(stream, "sha256").digest())

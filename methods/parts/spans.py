@@ -272,7 +272,6 @@ class DocumentTokens:
         return self._long[key]
 
 
-@lru_cache(maxsize=2)
 def tokens_for(base_model: str, max_length: int | None) -> tuple[DocumentTokens, int]:
     """Return the `DocumentTokens` of a base model, and its maximum length in tokens; shared by its
     runs.
@@ -281,4 +280,7 @@ def tokens_for(base_model: str, max_length: int | None) -> tuple[DocumentTokens,
         InputError: no such model, or its tokenizer does not do.
     """
     tokenizer, limit = tokens_of(base_model, max_length)
-    return DocumentTokens(tokenizer), limit
+    return _tokens_by(tokenizer), limit
+
+
+_tokens_by = lru_cache(maxsize=2)(DocumentTokens)

@@ -11,7 +11,6 @@ import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
 from itertools import chain, islice
 from numbers import Number
 from pathlib import Path
@@ -34,7 +33,7 @@ from harness.sources.corpus.rows import (
     values_of,
 )
 from harness.sources.corpus.tables_in_hand import WHERE, is_table, items_of_table
-from harness.sources.embedded import resolve_model
+from harness.sources.embedded import cached_by_model, resolve_model
 from harness.sources.remote.cache_folder import cache_root, make_once
 from harness.sources.remote.hub import hub_commit, hub_file, out_of_reach
 
@@ -505,6 +504,9 @@ def _read(
     has_separators = any(ending in (".csv", ".tsv") for ending, _ in formats)
     if location.min_tokens or has_separators:
         request["reader"] = _READER
+    own_tokenizer = Path(location.tokenizer) / "tokenizer.json"
+    if location.tokenizer and own_tokenizer.is_file():  # a folder, whose files may change
+        request["tokenizer"] = sha256_of(own_tokenizer)
     if not files:
         commit = _commit_of_set(location, request)
         return _load_or_store(request, commit, write)
@@ -689,7 +691,7 @@ def _long_enough(
                 counts["left_out"] += 1
 
 
-@cache
+@cached_by_model
 def _tokenizer(model: str) -> Tokenizer:
     """The tokenizer of a model of the hub, or an embedded one, without truncation.
 

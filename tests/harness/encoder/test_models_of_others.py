@@ -21,9 +21,10 @@ from transformers.utils import logging
 import harness
 from harness.encoder import Encoder, foreign
 from harness.encoder.foreign import ForeignEncoder, open_model
-from harness.encoder.loading import family_of, tokens_of
+from harness.encoder.loading import depth_of, family_of, tokens_of
 from harness.errors import InputError
 from harness.evaluation.any_model import choose_prompts, open_for_evaluation
+from harness.runs.typical_costs import read_shape
 from harness.sources.embedded import EMBEDDED_MODELS, model_fingerprint
 from methods.pretrained import Pretrained, PretrainedConfig
 from tests.support.errors import raises_input_error
@@ -212,7 +213,6 @@ def test_the_identity_of_a_model_knows_its_adapter(tmp_path: Path) -> None:
     (bare / "adapter_config.json").write_text(json.dumps(settings))
     before = model_fingerprint(str(bare))
     update(plain / "config.json", layer_norm_eps=1e-3)
-    model_fingerprint.cache_clear()
     assert model_fingerprint(str(bare)) != before, "the base model is a part of it"
     both = shutil.copytree(plain, tmp_path / "both")
     shutil.copy(bare / "adapter_config.json", both)
@@ -223,8 +223,21 @@ def test_models_with_segments_of_their_own_have_other_ids_than_before(tmp_path: 
     plain = save_plain(tmp_path / "plain")
     assert not model_fingerprint(str(plain)).endswith("segments")
     update(plain / "config.json", model_type="xlnet")
-    model_fingerprint.cache_clear()
     assert model_fingerprint(str(plain)).endswith(" segments")
+
+
+def test_what_is_known_of_a_folder_is_read_again_when_it_changes(tmp_path: Path) -> None:
+    plain = save_plain(tmp_path / "plain")
+    shape = read_shape(str(plain))
+    assert shape is not None
+    assert (depth_of(str(plain)), shape.depth, tokens_of(str(plain))[1]) == (2, 2, 64)
+    update(plain / "config.json", num_hidden_layers=1, max_position_embeddings=32)
+    shape = read_shape(str(plain))
+    assert shape is not None
+    assert (depth_of(str(plain)), shape.depth, tokens_of(str(plain))[1]) == (1, 1, 32)
+    family = family_of(str(plain))
+    update(plain / "config.json", hidden_size=768, num_hidden_layers=12)
+    assert family_of(str(plain)) == "bert-base" != family
 
 
 @pytest.mark.parametrize(

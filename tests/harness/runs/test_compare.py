@@ -8,6 +8,7 @@ import errno
 import io
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +19,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
+import harness
 from harness.api.result import Comparison
 from harness.commands.doctor import check_run
 from harness.files.atomic import refusal
@@ -120,6 +123,38 @@ def test_another_setting_is_another_run_and_the_first_one_stays(
     assert other.records[0].id in before
     assert other.records[1].id not in before
     assert {r.id for r in read_records(work)} == before | {other.records[1].id}
+
+
+def _change_weights(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    name = next(name for name in weights if "word_embeddings" in name)
+    weights[name] = weights[name].flip(0).contiguous()
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def test_a_base_model_that_is_saved_again_is_another_one(tmp_path: Path) -> None:
+    """In one process, as in a notebook: a cached identity gave the scores of the first weights."""
+    folder = shutil.copytree(small_runs.BASE, tmp_path / "model")
+    keys: dict[str, Any] = {"methods": [CLS], "base_models": [str(folder)], "seeds": [1]}
+    first = small_runs.compare(tmp_path / "work", **keys).records[0]
+    _change_weights(folder)
+    second = small_runs.compare(tmp_path / "work", **keys).records[0]
+    alone = harness.evaluate(str(folder), NATURAL, pooling="cls", cached=False)
+    assert second.id != first.id
+    assert second.score(NATURAL) == alone.scores()["value"][0] != first.score(NATURAL)
+
+
+def test_a_run_starts_from_the_base_model_that_was_planned(tmp_path: Path) -> None:
+    """Jobs wait for hours in the queue of a cluster."""
+    folder = shutil.copytree(small_runs.BASE, tmp_path / "model")
+    keys: dict[str, Any] = {"base_models": [str(folder)], "seeds": [1]}
+    jobs = [job_of(row, **keys) for row in ("cls", "SimCSE")]
+    _change_weights(folder)
+    for job in jobs:
+        record = execute(job, tmp_path / "work")
+        assert (record.status, record.scores) == ("failed", [])
+        assert str(folder) in record.reason
+        assert not RunFolder(tmp_path / "work", job.id).model.exists()
 
 
 def test_runs_that_collapse_or_fail_are_results_and_failed_ones_are_tried_again(
