@@ -282,7 +282,7 @@ def evaluate(
         prompt = before.get(task_key(task), "")
         if prompts is not None and (prompt or of_mteb(task)):  # else its texts stand alone
             vectors = PromptedVectors(table, prompts, prompt)
-            how = f"{pooling}, {prompts.label}"
+            how = f"{pooling}, {prompts.label_of(task)}"
         found = task.evaluate(vectors, pooling=how)
         return name_code(_check_result(found), task_code(task))
 

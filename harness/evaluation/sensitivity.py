@@ -5,7 +5,7 @@ the size of batches, the side of the padding and the kernel of the attention.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -56,7 +56,8 @@ class Sensitivity:
 
     Attributes:
         rows: the reference, then each setting: a row a task.
-        notes: settings that were not changed, and why.
+        notes: settings that were not changed, and why; tasks without scores, and what is unusual
+            about the vectors.
     """
 
     model: str
@@ -172,7 +173,8 @@ class SensitivityRun:
             else:
                 kept[key] = values
         started = f"{self.dtype}, batches of {self.batch_size}"
-        rows = list(self._score(opened, REFERENCE, started, {}, self.batch_size))
+        rows, remarks = self._score(opened, REFERENCE, started, {}, self.batch_size)
+        notes += remarks
         before = {row.task: row.score for row in rows}
         for key, values in kept.items():
             for value in values:
@@ -180,7 +182,9 @@ class SensitivityRun:
                 size = value if key == "batch_size" else self.batch_size
                 opened = self.open_model(dtype)
                 _change(opened.model, key, value)
-                rows += self._score(opened, key, str(value), before, size)
+                more, remarks = self._score(opened, key, str(value), before, size)
+                rows += more
+                notes += [f"{key} {value}: {text}" for text in remarks if text not in notes]
         return Sensitivity(name, tuple(rows), tuple(notes))
 
     def _score(
@@ -190,8 +194,12 @@ class SensitivityRun:
         value: str,
         before: Mapping[str, float],
         batch_size: int,
-    ) -> Iterator[Moved]:
-        """Yield the first score of each task; `before`: that of the reference."""
+    ) -> tuple[list[Moved], list[str]]:
+        """Return the first score of each task, and what a reader should know of them.
+
+        Args:
+            before: the score of the reference by task; a task that it lacks has no row.
+        """
         seconds = 0.0
 
         def encode(texts: list[str]) -> Any:
@@ -212,9 +220,15 @@ class SensitivityRun:
         first: dict[str, Any] = {}
         for score in result.scores:
             first.setdefault(score.task, score)
+        rows = []
+        notes = list(result.notes)
         for task, score in first.items():
+            if setting != REFERENCE and task not in before:
+                notes.append(f"{task}: the reference has no score of it")
+                continue
             difference = score.value - before.get(task, score.value)
-            yield Moved(setting, value, task, score.metric, score.value, difference, seconds)
+            rows.append(Moved(setting, value, task, score.metric, score.value, difference, seconds))
+        return rows, notes
 
 
 def _cannot_change(model: Any, key: str) -> str:

@@ -23,10 +23,13 @@ _TYPES = {
     "transfer": "Classification",
     "probing": "Classification",
     "downstream": "Classification",
+    "embedded-transfer": "Classification",
+    "knn": "Classification",
     "own-classification": "Classification",
     "own-pair-classification": "PairClassification",
     "own-clustering": "Clustering",
 }
+_ONCE_STS = ("embedded-transfer", "knn")  # suites whose tasks had the prompts of STS at first
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,12 @@ class Prompts:
         """What enters protocol ids besides the pooling."""
         by_key = dict(sorted(self.by_key.items()))
         return f"prompts {json.dumps(by_key, ensure_ascii=False)}"
+
+    def label_of(self, task: Any) -> str:
+        """What enters the protocol ids of a task of ours besides the pooling."""
+        if str(getattr(task, "suite", "")) in _ONCE_STS:
+            return f"{self.label} of Classification"
+        return self.label
 
     def of(self, name: str, kind: str, side: str = "") -> str:
         """The prompt for one side ("query", "document" or none) of a task of a kind."""

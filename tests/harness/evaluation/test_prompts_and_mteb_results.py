@@ -16,6 +16,7 @@ from harness.api import compare, evaluate
 from harness.encoder import Encoder
 from harness.encoder.foreign import own_prompts
 from harness.method import FitContext
+from harness.tasks.catalogue import resolve_tasks
 from harness.tasks.prompts import Prompts
 from reports.read.score_tables import read_scores
 from tests.support.bases import narrow_bert
@@ -48,6 +49,15 @@ def test_the_key_that_fits_best_counts() -> None:
         prompts.of("NQ", "Retrieval", "document"),
     ] == ["a", "b", "c", "d", "e"]
     assert Prompts({"query": "c"}).of("MR", "Classification") == ""
+
+
+def test_tasks_of_labelled_texts_have_the_prompt_of_classification() -> None:
+    """As mteb's tasks on such texts have it; pairs with scores have that of STS."""
+    prompts = Prompts({"Classification": "c: ", "STS": "s: "})
+    labelled = ["MR", "knn:MR", "Embedded-Questions", "knn:Embedded-Questions", "Length"]
+    scored = ["STS-B", "geometry:STS-B", "compression:STS-B", "Embedded-Phenomena-roles"]
+    for task in resolve_tasks([*labelled, *scored]):
+        assert prompts.of_task(task) == ("c: " if task.name in labelled else "s: "), task.name
 
 
 def test_prompts_change_vectors_and_ids_and_are_told_where_unused(prompted: Path) -> None:

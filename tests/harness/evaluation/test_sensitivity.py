@@ -197,3 +197,21 @@ def test_settings_that_do_not_exist_are_refused() -> None:
     found = harness.sensitivity(model, TASK, vary=["padding"])
     assert len(found.rows) == 1
     assert "not causal" in found.notes[0]
+
+
+def test_what_an_evaluation_remarks_is_a_note() -> None:
+    """A score that moves because vectors overflow is another finding than one that rounding moves."""
+
+    def model(texts: list[str], batch_size: int) -> np.ndarray:
+        vectors = np.array([[len(text), text.count("e"), 1.0] for text in texts])
+        if batch_size == 8:
+            vectors[0] = np.inf
+        return vectors
+
+    found = harness.sensitivity(model, [TASK, "embedded-layers"], vary={"batch_size": [8, 16]})
+    assert {row.task for row in found.rows} == {TASK}
+    layers = [note for note in found.notes if note.startswith("layers:")]
+    assert len(layers) == 2
+    (overflow,) = set(found.notes) - set(layers)
+    assert overflow.startswith("batch_size 8: ")
+    assert "NaN or infinity" in overflow
