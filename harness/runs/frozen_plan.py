@@ -17,6 +17,7 @@ from harness.files.links import refuse_links
 from harness.files.printable import join_some
 from harness.files.reading import read_json
 from harness.machine import environment
+from harness.results.comparison import SeedsAdded
 from harness.runs.plan import Plan
 from harness.runs.until import Until
 
@@ -87,7 +88,8 @@ def describe_changes(workdir: Path, plan: Plan, until: Until | None) -> str:
     for job in plan.jobs:
         spec = job.spec.model_dump(mode="json")
         settings[job.id] = settings_of(spec)
-    found = find_deviations(frozen, now["runs"], now["tasks"], now["analysis"], settings)
+    analysis = now["analysis"]
+    found = find_deviations(frozen, now["runs"], now["tasks"], analysis, settings, until)
     if not found:
         return ""
     said = join_some([one.text for one in found], 5)
@@ -102,6 +104,7 @@ def find_deviations(
     tasks: Sequence[str],
     analysis: Mapping[str, Any],
     settings: Mapping[str, Mapping[str, Any]],
+    until: Until | SeedsAdded | None = None,
 ) -> list[Deviation]:
     """Compare runs, tasks and analysis with those of a frozen plan.
 
@@ -111,6 +114,7 @@ def find_deviations(
         tasks: "SOURCE:TASK" of each task now.
         analysis: "baseline", "contrasts" and "primary" now.
         settings: id of a run -> its specification (`settings_of`), where it is known.
+        until: how seeds are added now; None where they are not.
     """
     found = []
     before = _seeds_by_row(frozen["runs"])
@@ -141,6 +145,28 @@ def find_deviations(
         if planned != chosen:
             text = f"{key}: planned {_in_words(planned)}, now {_in_words(chosen)}"
             found.append(Deviation(text))
+    return found + _rule_deviations(frozen["analysis"], until)
+
+
+def _rule_deviations(
+    planned: Mapping[str, Any], until: Until | SeedsAdded | None
+) -> list[Deviation]:
+    """How seeds are added otherwise than planned. Plans of earlier versions do not say whether they
+    are to be added.
+    """
+    adds = planned.get("adds_seeds")
+    if until is None:
+        return [Deviation("no seeds are added, as --until decided would")] if adds else []
+    if adds is False:
+        return [Deviation("seeds are added until decided, which was not planned")]
+    found = []
+    most = planned["most_seeds"]
+    if until.most != most:
+        found.append(Deviation(f"at most {until.most} seeds of a row instead of {most}"))
+    equivalence = planned.get("equivalence", until.equivalence)
+    if until.equivalence != equivalence:
+        text = f"equivalence of {until.equivalence:g} points instead of {equivalence:g}"
+        found.append(Deviation(text))
     return found
 
 
@@ -152,6 +178,7 @@ def _contents(plan: Plan, until: Until | None) -> dict[str, Any]:
         "baseline": experiment.baseline,
         "contrasts": [one.model_dump() for one in experiment.contrasts],
         "primary": experiment.primary,
+        "adds_seeds": until is not None,
         "most_seeds": until.most if until else len(experiment.seeds),
         "equivalence": (until or Until()).equivalence,
     }

@@ -60,7 +60,9 @@ def read_frozen_plan(
         record.id: settings_of(record.spec.model_dump(mode="json")) for record in known.values()
     }
     listed = [run.model_dump() for run in runs]
-    found = find_deviations(plan, listed, comparison.tasks, comparison.experiment, settings)
+    found = find_deviations(
+        plan, listed, comparison.tasks, comparison.experiment, settings, comparison.until
+    )
     for run in runs:
         record = known.get(run.id)
         if record is not None and record.status != "finished":

@@ -134,6 +134,33 @@ def test_the_dry_run_and_the_start_say_what_differs_from_the_plan(
         assert "bucket 32 instead of 1" in said
 
 
+def test_the_rule_by_which_seeds_are_added_is_a_part_of_the_plan(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It decides when a comparison ends, and what a difference that does not matter is."""
+    (tmp_path / "own.toml").write_text(TEXT)
+    command = ["compare", str(tmp_path / "own.toml"), "--workdir", str(tmp_path / "work")]
+    until = ["--until", "decided", "--max-seeds", "6"]
+    assert main([*command, *until, "--freeze"]) == 0
+    capsys.readouterr()
+    changes = {
+        (): "no seeds are added",
+        tuple(until): "",
+        (*until, "--equivalence", "2"): "equivalence of 2 points instead of 0.5",
+        (*until[:3], "9"): "at most 9 seeds of a row instead of 6",
+    }
+    for options, change in changes.items():
+        assert main([*command, *options, "--dry-run"]) == 0
+        said = printed(capsys)
+        assert ("differs from plan" in said) == bool(change), options
+        assert change in said
+    plan_file(tmp_path / "work", "own").unlink()
+    assert main([*command, "--freeze"]) == 0
+    capsys.readouterr()
+    assert main([*command, *until, "--dry-run"]) == 0
+    assert "seeds are added until decided" in printed(capsys)
+
+
 def test_the_primary_score_is_one_that_the_file_evaluates(
     planned: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
