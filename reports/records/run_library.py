@@ -77,7 +77,7 @@ class ScoredTrial:
 @dataclass
 class RunLibrary(RecordedResults):
     """The results of a whole work directory: rows of equal method, base model, configuration
-    (without seed), training data and length of training.
+    (without seed), precision, training data and length of training.
 
     Attributes:
         trials: what the studies of the work directory scored.
@@ -208,7 +208,7 @@ def _rows(records: Iterable[Record]) -> tuple[RecordedRow, ...]:
     """Rows in the order of method, base model and options, with the newest run of each seed."""
     groups: dict[tuple[str, str, str], dict[tuple[Any, ...], list[Record]]] = {}
     for record in records:
-        options = f"{record.rehearsal} {options_of(record)}"
+        options = f"{record.rehearsal} {record.spec.precision} {options_of(record)}"
         configuration = (record.method, record.base_model, options)
         by_data = groups.setdefault(configuration, {})
         by_data.setdefault(trained_on(record), []).append(record)

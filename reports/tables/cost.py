@@ -44,7 +44,8 @@ def cost_table(comparison: RecordedResults) -> Table:
             clock = "processor time of one thread"
         else:
             clock = "time until the GPU is done"
-        legend += f" Inference: {clock}, {first.measured.sentences} sentences, measured once for an architecture."
+        legend += f" Inference: {clock}, {first.measured.sentences} sentences, measured once for an architecture: "
+        legend += "median [quartiles] of its passes."
     for key, (title, unit, factor, digits) in _COSTS.items():
         found = []
         for row in comparison.rows:

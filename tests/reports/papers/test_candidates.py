@@ -104,6 +104,24 @@ def test_the_configuration_tells_runs_apart_too(work: Path) -> None:
     assert float(measured(work, where=", where = { temperature = 0.1 }")) == 40
 
 
+def test_runs_of_two_precisions_are_no_seeds_of_one_row(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    for seed, precision, score in ((1, "fp32", 76.0), (2, "fp32", 76.5), (3, "bf16", 40.0)):
+        made.run(
+            work,
+            "simcse",
+            seed=seed,
+            comparison=precision,
+            precision=precision,
+            corpus=made.WIKI,
+            scores=made.sts(score),
+        )
+    assert float(measured(work, 'comparison = "fp32"')) == pytest.approx(76.25)
+    with pytest.raises(InputError) as caught:
+        measured(work)
+    assert '"bf16"' in str(caught.value)
+
+
 def test_a_run_that_two_comparisons_share_belongs_to_both(work: Path) -> None:
     run = simcse(work, "first", 0.2, 55.0)
     listed = ListedRun(id=run.id, row="mine", base_model=run.base_model, seed=1)
