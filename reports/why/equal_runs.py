@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.errors import InputError
+from harness.files.printable import join_some
 from harness.results.record import Record
 from harness.results.store import RunFolder
 from reports.document.table import number_text
@@ -61,25 +62,28 @@ def _compare_records(one: Record, other: Record) -> dict[str, Any]:
     others = _scores_of(other)
     largest = ""
     points = 0.0
-    for key in scores.keys() & others.keys():
+    for key in sorted(scores.keys() & others.keys()):
         gap = 100 * (scores[key] - others[key])
         if abs(gap) > abs(points):
             largest = key
             points = gap
     return {
-        "equal": not largest,
+        "equal": not largest and scores.keys() == others.keys(),
         "settings": _list_differences(one.spec.model_dump(), other.spec.model_dump()),
         "environment": _list_differences(one.environment, other.environment),
         "largest": largest,
         "points": points,
+        "scored_in_one": sorted(scores.keys() ^ others.keys()),
     }
 
 
 def _scores_of(record: Record) -> dict[str, float]:
     found = {}
     for score in record.scores:
-        name = f"{score.source}:{score.task}:{score.split}:{score.metric}"
-        found[name] = score.value
+        parts = [score.source, score.task, score.split, score.metric]
+        if score.aggregation:
+            parts.append(score.aggregation)
+        found[":".join(parts)] = score.value
     return found
 
 
@@ -130,8 +134,13 @@ def _terms_of(log: Sequence[Mapping[str, Any]]) -> dict[tuple[int, str, str], An
 def _describe(found: Mapping[str, Any]) -> str:
     if found["equal"]:
         return "equal scores."
-    gap = number_text(found["points"], 4, signed=True)
-    text = f"{gap} points on {found['largest']}"
+    if found["largest"]:
+        gap = number_text(found["points"], 4, signed=True)
+        text = f"{gap} points on {found['largest']}"
+    else:
+        text = "equal scores"
+    if found["scored_in_one"]:
+        text += f"; in one of them alone: {join_some(found['scored_in_one'], 4)}"
     step = found["first_step"]
     if step is not None:
         text += f"; the training logs part at step {step}"
