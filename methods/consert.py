@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from harness.config import option
 from harness.encoder import Encoder
+from harness.encoder.prefixes import replay_pass
 from harness.method import POOLING_HELP
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
@@ -100,14 +101,28 @@ class ConSERT(TrainedMethod):
 
         if "adversarial" in sides:  # one of the two at most, as the config checks
             side = sides.index("adversarial")
-            recorder = views.EmbeddingRecorder()
-            changes[side] = recorder
-            loss = self._contrastive_loss(encoder, ids, changes, differ=False)
-            (gradient,) = torch.autograd.grad(loss, recorder.embeddings)
-            step = views.adversarial_step(gradient.detach(), config.noise)
+            step = self._adversarial_step(encoder, ids, changes, side)
             changes[side] = views.shift_by(step)
 
         return {"loss": config.contrastive_weight * self._contrastive_loss(encoder, ids, changes)}
+
+    @replay_pass()
+    def _adversarial_step(
+        self,
+        encoder: Encoder,
+        ids: list[list[list[int]]],
+        changes: list[views.Change],
+        side: int,
+    ) -> Tensor:
+        """Return the step (n, length, d) of the embeddings of a side that raises the loss of the
+        whole vectors fastest.
+        """
+        recorder = views.EmbeddingRecorder()
+        recording = [*changes]
+        recording[side] = recorder
+        loss = self._contrastive_loss(encoder, ids, recording, differ=False)
+        (gradient,) = torch.autograd.grad(loss, recorder.embeddings)
+        return views.adversarial_step(gradient.detach(), self.config.noise)
 
     def _order_tokens(
         self,
@@ -154,6 +169,6 @@ class ConSERT(TrainedMethod):
                 *ids,
                 hidden_dropout=rates,
                 attention_dropout=rates,
-                differ_by=remedy if differ else "",
+                differ_by=remedy if differ else None,
             )
         return nt_xent_symmetric(h_a, h_b, temperature=self.config.temperature)

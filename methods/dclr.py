@@ -170,7 +170,7 @@ class DCLR(SimCSE):
     """`debiased_contrast` of zA and zB against sentences of the batch and noise of `ascend_noise`."""
 
     name = "dclr"
-    version = 1
+    version = 2  # 1: matryoshka cut the vectors of the complement
     sheet = RecipeFile.beside(__file__)
     Config = DCLRConfig
 

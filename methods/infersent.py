@@ -4,7 +4,9 @@ language inference.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
@@ -90,7 +92,7 @@ class InferSent(RecurrentMethod, NLIMethod):
     """
 
     name = "infersent"
-    version = 1
+    version = 2  # 1: of pairs with negatives only contradictions were held out
     sheet = RecipeFile.beside(__file__)
     Config = InferSentConfig
 
@@ -152,8 +154,10 @@ class InferSent(RecurrentMethod, NLIMethod):
 
     def stream(self, corpus: Corpus, seed: int) -> BatchStream:
         examples = self.examples(corpus)
-        every = round(1 / self.config.held_out)
-        apart = range(every - 1, len(examples), every)
+        of_each = examples.of_each
+        apart = []
+        for item in hold_out(len(examples) // of_each, self.config.held_out):
+            apart.extend(range(item * of_each, (item + 1) * of_each))
         if not apart:
             raise InputError(
                 f"{len(examples)} labelled pairs leave none for held_out = "
@@ -162,11 +166,8 @@ class InferSent(RecurrentMethod, NLIMethod):
                 remedy="give more pairs, or hold out a larger share",
             )
         self._dev_pairs = [examples[i] for i in apart]
-        others = []
-        for i in range(len(examples)):
-            if i % every != every - 1:
-                others.append(i)
-        rest: Any = Subset(examples, others)  # type: ignore[arg-type]
+        others = np.delete(np.arange(len(examples)), apart)
+        rest: Any = Subset(examples, others.tolist())  # type: ignore[arg-type]
         stream = TrainedMethod.stream(self, rest, seed)
         self._steps_per_epoch = stream.steps_per_epoch
         return stream
@@ -220,6 +221,16 @@ class InferSent(RecurrentMethod, NLIMethod):
     def num_parameters(self) -> int:
         """Return the number of values of the LSTM and of the word vectors."""
         return super().num_parameters() + cast(RecurrentEncoder, self.encoder).words.weight.numel()
+
+
+def hold_out(count: int, share: float) -> list[int]:
+    """Return a `share` of the places 0 .. count - 1, evenly spread.
+
+    >>> hold_out(10, 0.3)
+    [3, 6, 9]
+    """
+    exact = Fraction(str(share))
+    return [math.ceil(place / exact) - 1 for place in range(1, int(count * exact) + 1)]
 
 
 def make_marked_tokenizer(

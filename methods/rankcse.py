@@ -124,7 +124,7 @@ class RankCSE(SimCSE):
     """
 
     name = "rankcse"
-    version = 2  # 1: ListMLE was the mean over places, where paper and code take the sum
+    version = 3  # 1: ListMLE was a mean over places; 2: matryoshka cut the vectors of teachers
     sheet = RecipeFile.beside(__file__)
     Config = RankCSEConfig
 

@@ -470,6 +470,7 @@ class Network(nn.Module):
                 f'them (base model of type "{self.transformer.config.model_type}"); {differ_by}'
             )
 
+    @replay_pass()  # what a loss compares with, as the vectors of a teacher, is not cut
     def encode(
         self,
         sentences: str | Iterable[str],

@@ -51,9 +51,13 @@ class Prefixes:
             yield self.width
 
     def of(self, encode: Callable[[], T]) -> T:
-        """The pass that `encode` makes."""
+        """The pass that `encode` makes; passes within it are parts of it, and whole."""
         if self.place == len(self.passes):
-            self.passes.append(encode())
+            token = _prefixes.set(None)
+            try:
+                self.passes.append(encode())
+            finally:
+                _prefixes.reset(token)
         self.place += 1
         result: T = self.passes[self.place - 1]
         return result

@@ -74,6 +74,8 @@ class EmbeddingRecorder:
     embeddings: Tensor
 
     def __call__(self, embeddings: Tensor, mask: Tensor) -> Tensor:
+        if not embeddings.requires_grad:  # the embedding block is frozen
+            embeddings = embeddings.detach().requires_grad_()
         self.embeddings = embeddings
         return embeddings
 

@@ -78,10 +78,17 @@ class LabelledPairs(Sequence[Pair]):
             self.classes = 2
 
     def __len__(self) -> int:
-        return len(self._pairs) * (2 if self.classes == 2 else 1)
+        return len(self._pairs) * self.of_each
+
+    @property
+    def of_each(self) -> int:
+        """How many labelled pairs an item of the corpus makes; they follow one another."""
+        if self.classes == len(LABELS):
+            return 1
+        return 2
 
     def __getitem__(self, index: Any) -> Any:
-        if self.classes == len(LABELS):
+        if self.of_each == 1:
             return self._pairs[index]
         pair = self._pairs[index // 2]
         if index % 2:
@@ -159,5 +166,5 @@ class NLIMethod(TrainedMethod):
         """Train on the pairs of the corpus; a note says where they gave two classes."""
         super().fit(require_corpus(self, corpus), context)
         if self._classes == 2:
-            self.fit_report.training["notes"] = [TWO_CLASSES]
+            self.fit_report.training.setdefault("notes", []).append(TWO_CLASSES)
         return self

@@ -151,6 +151,17 @@ def test_it_trains_a_base_model_without_dropout(corpus: Corpus, tmp_path: Path) 
     assert made.fit(corpus, FitContext()).fit_report.training["steps"] == 1
 
 
+@pytest.mark.parametrize(
+    "values", [{"matryoshka": [32]}, {"trainable_layers": 1}, {"view_b": "none"}]
+)
+def test_the_adversarial_view_goes_with_other_options(
+    values: dict[str, Any], corpus: Corpus
+) -> None:
+    options = {"view_a": "adversarial", "batch_size": 4, "train_length": 8, "max_steps": 1}
+    made = ConSERT(ConSERT.configure({**options, **values}))
+    assert made.fit(corpus).fit_report.training["steps"] == 1
+
+
 @pytest.mark.parametrize("views", [("dropout", "token_cutoff"), ("shuffle", "adversarial")])
 def test_training_resumes_bit_for_bit(
     views: tuple[str, str], corpus: Corpus, tmp_path: Path

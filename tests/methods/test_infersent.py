@@ -12,8 +12,10 @@ import pytest
 import torch
 
 from harness.method import FitContext
+from harness.sources import load_corpus
 from harness.training import Batch
 from methods.infersent import InferSent
+from methods.parts.nli import TWO_CLASSES
 from tests.support.errors import raises_input_error
 from tests.support.labelled_pairs import make_labelled_pairs
 
@@ -181,6 +183,34 @@ def test_pairs_held_out_are_not_trained_on(file: Path, tmp_path: Path) -> None:
     assert not held & trained
     with raises_input_error(file=corpus.uri):
         infersent(file, held_out=0.02).stream(corpus, 0)
+
+
+TRIPLET = "anchor,positive,negative"
+
+
+def test_both_classes_of_a_triplet_are_held_out(file: Path, tmp_path: Path) -> None:
+    triplets = tmp_path / "triplets.csv"
+    rows = [f"a dog {i},the dog,nobody" for i in range(20)]
+    triplets.write_text("\n".join([TRIPLET, *rows]) + "\n")
+    method = infersent(file, held_out=0.3)
+    stream = method.stream(load_corpus(str(triplets), kind="pairs"), 0)
+    labels = [pair.label for pair in method._dev_pairs]
+    assert labels == ["entailment", "contradiction"] * 6
+    held = {pair.anchor for pair in method._dev_pairs}
+    trained = {item.anchor for item in stream.corpus}
+    assert len(held) == 6
+    assert len(trained) == 14
+    assert not held & trained
+
+
+def test_a_note_on_two_classes_leaves_others_in_place(file: Path, tmp_path: Path) -> None:
+    triplets = tmp_path / "triplets.csv"
+    triplets.write_text("\n".join([TRIPLET, *["a dog,the dog,nobody"] * 8]) + "\n")
+    unmoved = infersent(file, learning_rate=1e-12, batch_size=12, log_every=1)
+    corpus = load_corpus(str(triplets), kind="pairs")
+    constant, two_classes = unmoved.fit(corpus).fit_report.training["notes"]
+    assert "did not move" in constant
+    assert two_classes == TWO_CLASSES
 
 
 def test_sentence_transformers_reads_the_same_vectors(file: Path, tmp_path: Path) -> None:

@@ -135,6 +135,26 @@ def test_every_trained_method_can_be_trained_so(name: str) -> None:
     assert torch.isfinite(both["loss"])
 
 
+@pytest.mark.parametrize("name", ["rankcse", "dclr"])
+def test_another_model_judges_by_its_whole_vectors(name: str) -> None:
+    run = trainer(name, narrow_bert())
+    method: Any = run.method
+    batch = run.stream.batch(0)
+
+    def judge() -> Tensor:
+        if name == "rankcse":
+            judged: Tensor = method._teacher_cosines(batch, torch.zeros(8, 8))
+        else:
+            model = method._complement
+            judged = model.encode(batch.texts, convert_to_tensor=True)
+        return judged
+
+    whole = judge()
+    with Prefixes() as prefixes:
+        for _ in prefixes.widths((4, 32)):
+            assert torch.equal(judge(), whole)
+
+
 def test_widths_beyond_the_vectors_are_refused_and_the_default_is_not_written() -> None:
     with raises_input_error(key="matryoshka"):
         trainer("simcse", matryoshka=(300,))
