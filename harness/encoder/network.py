@@ -372,7 +372,16 @@ class Network(nn.Module):
         for rows in slices:
             of_rows = {name: tensor[rows] for name, tensor in features.items()}
             parts.append(self._to_device(of_rows))
-        return torch.cat(self._in_parts(self._vectors, parts))
+        if len(parts) == 1:
+            return self._vectors(parts[0])
+        # Those in force now: a part is encoded again when they no longer are.
+        now = {"hidden": self.view_rates.hidden, "attention": self.view_rates.attention}
+
+        def encode(features: Features) -> Tensor:
+            with self.view_rates.during(rows=len(features["attention_mask"]), **now):
+                return self._vectors(features)
+
+        return torch.cat(self._in_parts(encode, parts))
 
     @replay_pass(cut=True)
     def two_views(

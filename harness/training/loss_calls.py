@@ -61,8 +61,11 @@ class ThinModel(nn.Module):
             None if pair is None else (pair[view], pair[view]) for pair in self.rates
         )
         rows = len(inputs["attention_mask"])
-        with self.encoder.view_rates.inside(rows, hidden, attention):
+        rates = self.encoder.view_rates
+        with rates.inside(rows, hidden, attention):
             vectors = self.encoder(inputs)
+            if self.encoder.training:
+                rates.check_used(str(self.encoder.transformer.config.model_type))
         if vectors.requires_grad:
             self.vectors.append((view, vectors))
         return {**features, "sentence_embedding": vectors}

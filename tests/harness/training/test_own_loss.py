@@ -18,6 +18,8 @@ from harness.errors import InputError
 from harness.results.spec import method_version
 from harness.sources import corpus_of
 from tests.support.bases import narrow_bert
+from tests.support.encoder_models import base_model
+from tests.support.errors import raises_input_error
 from tests.support.kill_and_resume import weights_whole_and_resumed
 
 TEXTS = [
@@ -108,6 +110,35 @@ class OfLabels(nn.Module):
     ) -> torch.Tensor:
         order = torch.sort(labels, stable=True).indices
         return in_batch(embeddings[order[::2]], embeddings[order[1::2]])
+
+
+class OfFeatures(nn.Module):
+    """As those of sentence-transformers that encode by themselves."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, sentence_features: Any, labels: Any) -> torch.Tensor:
+        views = [self.model(features)["sentence_embedding"] for features in sentence_features]
+        return in_batch(*views)
+
+
+def test_parts_of_a_batch_that_a_loss_encodes_are_dropped_at_the_rates_of_the_row() -> None:
+    loss = harness.loss(build=OfFeatures)
+    whole = fit(loss, dropout=0.0).encode(TEXTS)
+    in_parts = fit(loss, dropout=0.0, micro_batch=3).encode(TEXTS)
+    torch.testing.assert_close(
+        torch.tensor(in_parts), torch.tensor(whole), rtol=1e-4, atol=1e-4
+    )
+
+
+def test_a_rate_that_the_model_cannot_use_is_refused_where_a_loss_encodes(tmp_path: Path) -> None:
+    base = str(base_model(tmp_path, "qwen3"))
+    with raises_input_error(key="hidden_dropout"):
+        harness.train(
+            harness.loss(build=OfFeatures), corpus=TEXTS, dev=None, config=SMALL, base_model=base
+        )
 
 
 @pytest.mark.parametrize("build", [OfAListOfViews, OfProjections, OfLabels])
