@@ -19,8 +19,23 @@ import torch
 from torch import nn
 
 from harness.errors import InputError
+from harness.training.loss_state import attributes_of
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
+_TABLES = (Mapping, list, set, frozenset, torch.Tensor, np.ndarray)
+# Attributes of a class that say nothing of what it computes; the last two are the places of its
+# lines, in Python 3.13.
+_NO_CONTENT = frozenset(
+    {
+        "__dict__",
+        "__weakref__",
+        "__doc__",
+        "__annotations__",
+        "__module__",
+        "__firstlineno__",
+        "__static_attributes__",
+    }
+)
 
 
 def identify(what: Any) -> str:
@@ -131,14 +146,14 @@ class _Identity:
             return kind.__module__, kind.__qualname__, release
         values = {}
         for name, value in vars(kind).items():
-            inner = getattr(value, "__func__", value)
-            if isinstance(value, property):
-                inner = value.fget
-            if name in ("__dict__", "__weakref__", "__doc__", "__annotations__", "__module__"):
+            if name in _NO_CONTENT:
                 continue
+            inner = _inner(value)
             code = getattr(inner, "__code__", None)
             is_made = getattr(code, "co_filename", "").startswith("<")
-            if not is_made and isinstance(inner, (types.FunctionType, type, tuple, *_PLAIN)):
+            is_table = isinstance(inner, _TABLES) and not name.startswith("__")
+            is_plain = isinstance(inner, (types.FunctionType, type, tuple, *_PLAIN))
+            if not is_made and (is_plain or is_table):
                 values[name] = inner
         parents = [base for base in kind.__bases__ if base is not object]
         return source_of(kind), [self.describe(values), self.describe(parents)]
@@ -146,12 +161,8 @@ class _Identity:
     def _describe_object(self, what: Any) -> Any:
         kind = type(what)
         if isinstance(what, nn.Module):
-            plain = {}
-            for name, value in vars(what).items():
-                if not name.startswith("_") and name != "training":
-                    plain[name] = value
             return self.describe(kind), [
-                self.describe(plain),
+                self.describe(dict(attributes_of(what))),
                 self.describe(dict(what.state_dict())),
                 self.describe(dict(what.named_children())),
             ]
@@ -164,6 +175,15 @@ class _Identity:
             key="version",
             remedy="give version=1, and raise it when its numbers change",
         )
+
+
+def _inner(value: Any) -> Any:
+    """Return the function behind a method or property of a class; other values as they are."""
+    if isinstance(value, property):
+        return value.fget
+    if isinstance(value, functools.cached_property):
+        return value.func
+    return getattr(value, "__func__", value)
 
 
 def source_of(what: Any) -> str:

@@ -64,7 +64,7 @@ class LossState(nn.Module):
                 continue
             seen.add(id(one))
             yield place, one
-            for name, value in _attributes(one):
+            for name, value in attributes_of(one):
                 for number, part in enumerate(_parts(value)):
                     self._check(part, name)
                     below = f"{place}/{name}.{number}"
@@ -87,7 +87,7 @@ class LossState(nn.Module):
         """Return the values of attributes by the place of their object and their name."""
         state: dict[str, Any] = {}
         for place, one in self._objects():
-            for name, value in _attributes(one):
+            for name, value in attributes_of(one):
                 if _is_value(value):
                     state[f"{place}:{name}"] = _pack(value)
         return state
@@ -98,7 +98,7 @@ class LossState(nn.Module):
         for key, value in state.items():
             place, _, name = key.rpartition(":")
             if place in places:
-                vars(places[place])[name] = _unpack(value)
+                _set_attribute(places[place], name, _unpack(value))
         self.moves = True
 
     def load_state_dict(self, state_dict: Any, *args: Any, **options: Any) -> Any:
@@ -126,20 +126,38 @@ class LossState(nn.Module):
             return
         self.moves = False
         for _, one in self._objects():
-            for name, value in _attributes(one):
+            for name, value in attributes_of(one):
                 if _is_value(value):
-                    vars(one)[name] = _to(value, device)
+                    _set_attribute(one, name, _to(value, device))
 
 
 _TORCH = frozenset(vars(nn.Module()))  # attributes of every module, which torch itself keeps
 
 
-def _attributes(one: Any) -> list[tuple[str, Any]]:
-    """Return the attributes of an object, those of every module left out."""
-    if isinstance(one, nn.Module):
-        attributes = vars(one).items()
-        return [(name, value) for name, value in attributes if name not in _TORCH]
-    return list(vars(one).items())
+def attributes_of(one: Any) -> list[tuple[str, Any]]:
+    """Return the attributes of an object; of a module its own ones, and the buffers that its
+    state_dict leaves out.
+
+    >>> module = nn.Linear(2, 3)
+    >>> module.register_buffer("seen", torch.zeros(1), persistent=False)
+    >>> attributes_of(module)
+    [('in_features', 2), ('out_features', 3), ('seen', tensor([0.]))]
+    """
+    if not isinstance(one, nn.Module):
+        return list(vars(one).items())
+    attributes = [(name, value) for name, value in vars(one).items() if name not in _TORCH]
+    for name, buffer in one.named_buffers(recurse=False):
+        if name in one._non_persistent_buffers_set:
+            attributes.append((name, buffer))
+    return attributes
+
+
+def _set_attribute(one: Any, name: str, value: Any) -> None:
+    """Set what `attributes_of` gave."""
+    if isinstance(one, nn.Module) and name in one._buffers:
+        one._buffers[name] = value
+    else:
+        vars(one)[name] = value
 
 
 def _has_attributes(value: Any) -> bool:

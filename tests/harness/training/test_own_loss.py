@@ -64,6 +64,18 @@ class Momentum(nn.Module):
         return mixed.square().mean() * len(self.seen) + (a - b).square().mean()
 
 
+class Counting(nn.Module):
+    """A loss that changes a buffer that no state_dict has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(()), persistent=False)
+
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        return (a - b).square().mean() * self.calls
+
+
 class Generated(nn.Module):
     """A loss that draws from a generator of its own, which a checkpoint cannot hold."""
 
@@ -216,6 +228,44 @@ def test_closures_defaults_and_arguments_have_ids_of_their_own() -> None:
     assert twice != method_version(harness.loss(Momentum(0.9)))
 
 
+SCALES = [1.0, 2.0]
+
+
+class Private(nn.Module):
+    """A loss whose numbers stand where no state_dict and no public attribute shows them."""
+
+    def __init__(self, margin: float = 0.0, weight: float = 0.0) -> None:
+        super().__init__()
+        self._margin = margin
+        self.register_buffer("weight", torch.tensor(weight), persistent=False)
+
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        distance = (a - b).norm(dim=1)
+        return (distance * self.weight - self._margin).relu().mean()
+
+
+def test_values_that_a_module_hides_have_ids_of_their_own() -> None:
+    modules = [Private(), Private(margin=0.5), Private(weight=0.5), Private()]
+    *first, again = [method_version(harness.loss(module)) for module in modules]
+    assert len(set(first)) == 3
+    assert first[0] == again
+
+
+def test_tables_of_a_class_are_in_its_id() -> None:
+    class Scaled:
+        scales = SCALES
+
+        def __call__(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+            return (a - b).square().sum() * self.scales[0]
+
+    first = method_version(harness.loss(build=Scaled))
+    Scaled.scales = [3.0, 2.0]
+    changed = method_version(harness.loss(build=Scaled))
+    Scaled.scales = SCALES
+    assert first != changed
+    assert first == method_version(harness.loss(build=Scaled))
+
+
 def test_what_cannot_be_hashed_needs_a_version() -> None:
     captured = torch.Generator()
 
@@ -232,6 +282,7 @@ def test_what_cannot_be_hashed_needs_a_version() -> None:
     ("build", "values"),
     [
         (Momentum, {"beta": 0.3}),
+        (Counting, {}),
         (losses.ContrastiveTensionLossInBatchNegatives, {}),
     ],
 )
