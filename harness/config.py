@@ -11,9 +11,9 @@ import tomllib
 from collections.abc import Mapping
 from functools import partial
 from reprlib import Repr
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from harness.errors import InputError
 
@@ -127,6 +127,22 @@ class Config(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty(cls, values: Any) -> Any:
+        """An empty text empties an option that may be empty: TOML and the command line have no
+        null.
+        """
+        if not isinstance(values, Mapping):
+            return values
+        read = dict(values)
+        for name, field in cls.model_fields.items():
+            given = read.get(name)
+            is_empty = isinstance(given, str) and not given
+            if is_empty and type(None) in get_args(field.annotation):
+                read[name] = None
+        return read
 
     @classmethod
     def parse(cls, values: Mapping[str, Any], where: str) -> Self:

@@ -155,7 +155,7 @@ class InferSent(RecurrentMethod, NLIMethod):
     def stream(self, corpus: Corpus, seed: int) -> BatchStream:
         examples = self.examples(corpus)
         of_each = examples.of_each
-        apart = []
+        apart: list[int] = []
         for item in hold_out(len(examples) // of_each, self.config.held_out):
             apart.extend(range(item * of_each, (item + 1) * of_each))
         if not apart:

@@ -4,8 +4,9 @@ a projection.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
+from pydantic import model_validator
 from torch import Tensor, nn
 
 from harness.config import option
@@ -90,6 +91,14 @@ class SCDConfig(TrainingConfig):
     )
     literal_sign: bool = option(False, "Eq. 4's minus sign as printed, for demonstration only")
     in_parts: ClassVar[bool] = True
+
+    @model_validator(mode="after")
+    def _rates_of_both_views(self) -> Self:
+        for first, second in (("dropout_a", "dropout_b"), ("attention_rate_a", "attention_rate_b")):
+            given = [getattr(self, name) is not None for name in (first, second)]
+            if any(given) and not all(given):
+                raise ValueError(f'keys "{first}" and "{second}": give both, or leave both empty')
+        return self
 
 
 class SCD(TrainedMethod):

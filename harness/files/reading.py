@@ -199,9 +199,13 @@ def _unreadable(path: Path, error: OSError | ValueError) -> InputError:
 
 
 def inline(value: Any) -> Item:
-    """A value as TOML on one line; mappings become `{key = value}` at any depth."""
+    """A value as TOML on one line; mappings become `{key = value}` at any depth, and None an empty
+    text, which empties an option.
+    """
     import tomlkit
 
+    if value is None:
+        value = ""
     if isinstance(value, Mapping):
         table = tomlkit.inline_table()
         for key, part in value.items():

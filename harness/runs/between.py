@@ -49,6 +49,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "dropout_b",
         "attention_dropout",
         "attention_rate",
+        "attention_rate_a",
+        "attention_rate_b",
         "native_dropout",
         "shuffle",
         "eda",
@@ -56,6 +58,10 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "deletion",
         "repetition",
         "crop",
+        "word_crop",
+        "word_deletion",
+        "synonyms",
+        "predicted",
         "sentence_crop",
         "shortest",
         "longest",
@@ -439,8 +445,11 @@ class Between:
 
 
 def _as_entry(row: Row, experiment: Experiment) -> Entry:
-    # TOML has no null; options that are not given are None by default.
-    config = row.config.model_dump(mode="json", exclude_none=True)
+    fields = type(row.config).model_fields
+    config = {}
+    for key, value in row.config.model_dump(mode="json").items():
+        if value is not None or fields[key].default is not None:
+            config[key] = value
     if experiment.budget.kind:  # a file may not say both
         config = {key: value for key, value in config.items() if key not in GROUPS[STEPS]}
     return Entry(

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.config import drop_unset
 from harness.files.atomic import write_atomic
 from harness.files.reading import inline, is_there, toml_comment, toml_lines
 from harness.results.comparison import ListedFile
@@ -89,10 +88,19 @@ def experiment_text(keys: Mapping[str, Any]) -> str:
     return "".join(parts)
 
 
+_OPTIONS = ("config", "shared")  # of methods, of which some are not empty by default
+
+
 def _drop_nulls(value: Any) -> Any:
-    """Return a tree without the keys that are None, which TOML does not have."""
+    """Return a tree without the keys that are None by default."""
     if isinstance(value, dict):
-        return {key: _drop_nulls(part) for key, part in drop_unset(value).items()}
+        kept = {}
+        for key, part in value.items():
+            if key in _OPTIONS:
+                kept[key] = part
+            elif part is not None or key == "dev":
+                kept[key] = _drop_nulls(part)
+        return kept
     if isinstance(value, list):
         return [_drop_nulls(part) for part in value]
     return value

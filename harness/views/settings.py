@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from harness.config import Config, nearest, option
 from harness.views.documents import CropPair, crops_needed, sentence_crops
@@ -196,6 +196,12 @@ class ViewConfig(Config):
         if [name for name in names if name != "dropout"] != order:
             raise ValueError(f'words come before tokens: write it as "{"+".join(order)}"')
         return value
+
+    @model_validator(mode="after")
+    def _second_rate_has_a_first(self) -> Self:
+        if self.dropout is None and self.dropout_b is not None:
+            raise ValueError('keys "dropout" and "dropout_b": give both, or leave both empty')
+        return self
 
     @property
     def views(self) -> tuple[str, ...]:

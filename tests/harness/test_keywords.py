@@ -163,6 +163,19 @@ def test_texts_in_hand_are_the_corpus_of_a_comparison(tmp_path: Path, form: str)
     assert [record.id for record in again.records] == [record.id for record in found.records]
 
 
+def test_an_option_that_was_emptied_is_empty_in_the_file_of_the_work_directory(
+    tmp_path: Path,
+) -> None:
+    """Without a word in the file, self_guided would stop after ten worse evaluations."""
+    row = {"method": "self_guided", "config": {"patience": None, "head_width": 8}}
+    work = tmp_path / "work"
+    found = harness.compare([row], workdir=work, corpus=TEXTS, **QUIET)
+    assert spec_of(found, "self_guided").config["patience"] is None
+    file = work / "comparisons" / "comparison.toml"
+    again = harness.compare(file, workdir=work, tracked=False, formats=[])
+    assert [record.id for record in again.records] == [record.id for record in found.records]
+
+
 def test_a_data_set_and_pairs_with_labels_are_a_corpus(tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
     table = {"a": [a for a, _ in PAIRS], "b": [b for _, b in PAIRS], "label": ["x", "y", "x"]}

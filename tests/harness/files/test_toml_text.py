@@ -36,6 +36,10 @@ def test_any_values_are_read_back(values: dict[str, Any]) -> None:
     assert text.count("\n") == len(values)
 
 
+def test_nothing_is_an_empty_text() -> None:
+    assert tomllib.loads(toml_lines({"a": {"b": None}})) == {"a": {"b": ""}}
+
+
 @given(VALUES)
 def test_a_value_for_set_is_read_back(value: Any) -> None:
     assert setting(f"a.b={inline(value).as_string()}") == ("a.b", value)

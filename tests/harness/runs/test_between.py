@@ -102,6 +102,19 @@ def test_a_row_between_has_some_settings_of_each() -> None:
     assert make_between(a, b, factors, frozenset()) is b
 
 
+def test_an_empty_option_stays_empty_in_the_file_of_a_row_between() -> None:
+    never = {"method": "self_guided", "name": "never", "config": {"patience": None}}
+    warm = {"method": "self_guided", "name": "warm", "config": {"patience": None, "warmup": 0.5}}
+    plan = make_plan(read_experiment({**SMALL, "methods": [never, warm]}), "small")
+    first, second = rows_before_budget(plan, "small")[:2]
+    factors = find_factors(first, second)
+    between = make_between(first, second, factors, frozenset())
+    made = Between(plan, first, second, (1, 2, 3)).plan_of({frozenset(): between})
+    (entry,) = made.experiment.methods
+    assert entry.config["patience"] is None
+    assert between.method.configure(entry.config).patience is None
+
+
 def test_text_goes_with_the_method_that_learns_from_it() -> None:
     documents = {
         "method": "declutr",

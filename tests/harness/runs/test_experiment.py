@@ -87,6 +87,19 @@ def test_defaults_and_the_name_of_the_file_are_filled_in(write: Any) -> None:
     assert experiment.dev.where == "embedded"
 
 
+def test_an_empty_text_empties_an_option(write: Any) -> None:
+    text = """
+seeds = 1
+[[methods]]
+method = "self_guided"
+config = { patience = "", max_steps = 3 }
+"""
+    row = configs(write(text), "methods.1.config.max_steps=")["self_guided"]
+    assert (row.patience, row.max_steps) == (None, None)
+    with raises_input_error(key="learning_rate"):
+        configs(write(text), "methods.1.config.learning_rate=")
+
+
 def test_a_row_overrides_shared_values_and_the_command_line_overrides_both(write: Any) -> None:
     rows = configs(write(GOOD), "methods.hot.temperature=0.9", "methods.3.name=plain")
     assert (rows["simcse"].learning_rate, rows["hot"].learning_rate, rows["hot"].temperature) == (

@@ -140,9 +140,7 @@ def test_parts_of_a_batch_that_a_loss_encodes_are_dropped_at_the_rates_of_the_ro
     loss = harness.loss(build=OfFeatures)
     whole = fit(loss, dropout=0.0).encode(TEXTS)
     in_parts = fit(loss, dropout=0.0, micro_batch=3).encode(TEXTS)
-    torch.testing.assert_close(
-        torch.tensor(in_parts), torch.tensor(whole), rtol=1e-4, atol=1e-4
-    )
+    torch.testing.assert_close(torch.tensor(in_parts), torch.tensor(whole), rtol=1e-4, atol=1e-4)
 
 
 def test_a_rate_that_the_model_cannot_use_is_refused_where_a_loss_encodes(tmp_path: Path) -> None:
