@@ -15,9 +15,13 @@ import socket
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.errors import InputError
 from harness.files.atomic import write_atomic, write_fault
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +95,7 @@ def work_lock(
     lock = FileLock(workdir / f"{prefix}{LOCK_FILE}", timeout=seconds)
     try:
         workdir.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
+        _acquire(lock)
         owner = {"pid": os.getpid(), "host": socket.gethostname()}
         holder = json.dumps(owner)
         write_atomic(holder_file, holder, durable=False)  # a link there is replaced, not followed
@@ -119,6 +123,18 @@ def work_lock(
     finally:
         holder_file.unlink(missing_ok=True)
         lock.release()
+
+
+def _acquire(lock: FileLock) -> None:
+    """Wait for another process that has the lock, but not where no lock can be made."""
+    from filelock import Timeout
+
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        if not Path(lock.lock_file).exists():
+            raise
+        lock.acquire()
 
 
 def _holder(file: Path) -> str:

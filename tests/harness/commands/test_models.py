@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +72,10 @@ def test_where_no_model_can_be_saved_nothing_is_trained(tmp_path: Path, kind: st
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc")
 def test_a_place_where_no_lock_can_be_made_is_not_in_use(tmp_path: Path) -> None:
     (tmp_path / "s.csv").write_text("row,seed,score\na,1,3\na,2,4\na,3,5\nb,1,3\nb,2,4\nb,3,5\n")
+    began = time.monotonic()
     with pytest.raises(InputError) as refused:
         harness.gate(
             tmp_path / "s.csv", baseline="a", candidate="b", history="/proc/self/history.jsonl"
         )
+    assert time.monotonic() - began < 20  # another process would be waited for 30 seconds
     assert "in use" not in str(refused.value)
