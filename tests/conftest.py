@@ -43,6 +43,8 @@ if "HARNESS_TEST_FOLDER" not in os.environ:
     os.environ["HARNESS_TEST_FOLDER"] = _folder.name
     if not (HUB and "HF_HOME" in os.environ):
         os.environ["HF_HOME"] = str(Path(_folder.name) / "hf")
+    # Not the user's: what another version of the code or an earlier run left there decides nothing.
+    os.environ["HARNESS_CACHE"] = str(Path(_folder.name) / "cache")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -229,7 +229,7 @@ def test_offline_the_key_that_needs_the_hub_is_named(
         request.addfinalizer(kept.cache_clear)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("HARNESS_SENTEVAL", raising=False)
     simcse = ["--set", 'methods=[{method="simcse"}]']
     assert "--set dev.task=" in compare(capsys, file, *simcse)
