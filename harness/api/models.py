@@ -52,9 +52,9 @@ def evaluate(
 ) -> Scores:
     """Score a model on suites or tasks.
 
-        >>> found = harness.evaluate("embedded:mini-bert", "Embedded-STS-natural", cached=False)
+        >>> found = harness.evaluate("embedded:mini-bert", "Embedded-STS-contrast", cached=False)
         >>> found.scores()[["task", "metric", "n"]].values.tolist()[0]
-        ['Embedded-STS-natural', 'spearman', 1035]
+        ['Embedded-STS-contrast', 'spearman', 300]
 
     Args:
         model: a hub id, a SentenceTransformer folder, a saved method or embedded:NAME; vectors in a

@@ -71,7 +71,7 @@ def study(
         >>> found = harness.study(
         ...     {"name": "share", "method": "whitening", "sampler": "grid", "space": {"k": [16, 32]},
         ...      "corpus": {"uri": "embedded:sentences", "limit": 64},
-        ...      "suites": ["Embedded-STS-natural"], "objective": "Embedded-STS-natural"},
+        ...      "suites": ["Embedded-STS-contrast"], "objective": "Embedded-STS-contrast"},
         ...     workdir=work / "study", tracked=False,
         ... )
         >>> sorted(found.trials()["k"])

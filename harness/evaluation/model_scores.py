@@ -20,9 +20,9 @@ _SHOWN = ["task", "split", "metric", "aggregation", "value", "n"]
 class Scores:
     """The scores of one model. `print` and a notebook show them as a table.
 
-        >>> found = harness.evaluate("embedded:mini-bert", "Embedded-STS-natural", cached=False)
+        >>> found = harness.evaluate("embedded:mini-bert", "Embedded-STS-contrast", cached=False)
         >>> len(found.pairs()), found.costs()["sentences"].tolist() == [float(found.result.cost["sentences"])]
-        (1035, True)
+        (300, True)
         >>> sorted(found.as_dict())[:3]
         ['cost', 'environment', 'figures']
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import own_files
+from tests.support.bases import narrow_bert
 
 EXPERIMENT = """
 name = "small"
@@ -64,7 +65,8 @@ COMMANDS = (
 
 @pytest.mark.timeout(600)  # ten commands, which a busy machine runs in some minutes
 def test_what_is_on_this_disk_is_not_asked_for(tmp_path: Path) -> None:
-    (tmp_path / "small.toml").write_text(EXPERIMENT)
+    text = f"base_models = [{narrow_bert()!r}]\n{EXPERIMENT}"
+    (tmp_path / "small.toml").write_text(text)
     own_files.pairs_file(tmp_path / "pairs.csv", 20)
     unset = ("HF_HUB_OFFLINE", "HF_ENDPOINT", "MLFLOW_TRACKING_URI")
     environment = {name: value for name, value in os.environ.items() if name not in unset}

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
+from tests.support.bases import narrow_bert
 
 EXPERIMENT = """
 name = "fetched"
@@ -25,7 +26,7 @@ method = "pooling"
 @pytest.mark.hub
 def test_what_was_fetched_runs_without_a_network(tmp_path: Path) -> None:
     file = tmp_path / "fetched.toml"
-    file.write_text(EXPERIMENT)
+    file.write_text(f"base_models = [{narrow_bert()!r}]\n{EXPERIMENT}")
     caches = {"HF_HOME": str(tmp_path / "hub"), "HARNESS_CACHE": str(tmp_path / "cache")}
     fetched = _run(["-c", TWICE, "fetch", str(file)], caches)
     assert fetched.returncode == 0, fetched.stderr

@@ -99,10 +99,11 @@ def test_the_experiment_as_resolved_runs_again_with_the_same_runs(tmp_path: Path
 
 def test_a_model_that_is_kept_leaves_no_other_in_best(tmp_path: Path) -> None:
     file = own_files.pairs_file(tmp_path / "pairs.csv", 200)
-    adapt(tmp_path / "work", file)
+    adapt(tmp_path / "work", file, base_models=[narrow_bert()])
     (tmp_path / "work" / "best").mkdir(exist_ok=True)
     worse = {"name": "random", "method": "random"}
-    found = adapt(tmp_path / "work", file, methods=[{**MEAN, "config": {"pooling": "mean"}}, worse])
+    rows = [{**MEAN, "config": {"pooling": "mean"}}, worse]
+    found = adapt(tmp_path / "work", file, base_models=[narrow_bert()], methods=rows)
     told = json.loads((tmp_path / "work" / "decision.json").read_text())
     assert told["decision"] != "adopt"
     assert found.decision

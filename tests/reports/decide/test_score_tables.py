@@ -18,6 +18,7 @@ from scipy import stats
 import harness
 from harness.cli import main
 from reports.read.score_tables import read_scores
+from tests.support.bases import narrow_bert
 from tests.support.errors import raises_input_error
 
 
@@ -224,13 +225,11 @@ def test_predictions_of_mteb_are_scored_as_mteb_scores_them(tmp_path: Path) -> N
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.models import Pooling, Transformer
 
-    from harness.sources import resolve_model
-
     found = {}
     for pooling in ("mean", "cls"):
-        part = Transformer(str(resolve_model("embedded:mini-bert")), max_seq_length=64)
+        part = Transformer(narrow_bert(), max_seq_length=64)
         model = SentenceTransformerEncoderWrapper(
-            SentenceTransformer(modules=[part, Pooling(256, pooling)])
+            SentenceTransformer(modules=[part, Pooling(64, pooling)])
         )
         model.mteb_model_meta = model.mteb_model_meta.model_copy(
             update={"name": f"org/{pooling}", "revision": "1"}
