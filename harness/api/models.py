@@ -129,7 +129,9 @@ def evaluate(
     public = None
     if mteb_results is not None:
         public = public_name(name, model_name, revision)
-    opened = open_any(model, pooling, max_length, backend, dtype)
+    # The caller's own object is not changed.
+    copied = prompts is not None
+    opened = open_any(model, pooling, max_length, backend, dtype, copied=copied)
     before, remark = choose_prompts(model, opened, prompts)
 
     def encode(texts: list[str]) -> Any:
@@ -241,7 +243,8 @@ def sensitivity(
         opens = open_outside(model) or model
     where = pick_device(device)
     settings = choose_settings(vary, where)
-    before, _ = choose_prompts(opens, open_any(opens, pooling, max_length), prompts)
+    reference = open_any(opens, pooling, max_length, copied=prompts is not None)
+    before, _ = choose_prompts(opens, reference, prompts)
 
     def open_model(dtype: str) -> Any:
         opened = open_any(opens, pooling, max_length, dtype=dtype, copied=True)

@@ -8,6 +8,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -149,7 +150,7 @@ class Runner:
                 else:
                     RunFolder(self.workdir, job.id).refuse_links()
                     new[job.id] = [job]
-            started = [same[0] for same in new.values()]
+            started = [_join(same) for same in new.values()]
             if self.executor.parallel:
                 # The most sentences first, so that the longest run does not start when the others
                 # end.
@@ -236,8 +237,30 @@ class Runner:
                 self.waiting[job.id] = jobs
                 self.queue.append(job)
             return
+        unscored = []  # on all of their tasks: they came while the run was under way
         for one in jobs:
-            self.proposer.finish(one, record, reused=False)
+            if record.status == "finished" and not set(one.tasks) <= set(job.tasks):
+                unscored.append(one)
+            else:
+                self.proposer.finish(one, record, reused=False)
+        if unscored:
+            self.waiting[job.id] = unscored
+            self.queue.append(_join(unscored))
+
+
+def _join(jobs: Sequence[Job]) -> Job:
+    """Return one job for rows that share a run, which are scored on different tasks in a file with
+    blocks.
+    """
+    first, *others = jobs
+    tasks = dict.fromkeys(first.tasks)
+    files = {file.key: file for file in first.files}
+    scoring = dict(first.scoring)
+    for job in others:
+        tasks |= dict.fromkeys(job.tasks)
+        files |= {file.key: file for file in job.files}
+        scoring |= job.scoring
+    return replace(first, tasks=tuple(tasks), files=tuple(files.values()), scoring=scoring)
 
 
 def run_job(job: Job, workdir: Path) -> Record | None:

@@ -10,9 +10,10 @@ from pathlib import Path
 import mteb
 import numpy as np
 import pytest
+from sentence_transformers import SentenceTransformer
 
 from harness import registry
-from harness.api import compare, evaluate
+from harness.api import compare, evaluate, load_model, sensitivity
 from harness.encoder import Encoder
 from harness.encoder.foreign import own_prompts
 from harness.method import FitContext
@@ -58,6 +59,24 @@ def test_tasks_of_labelled_texts_have_the_prompt_of_classification() -> None:
     scored = ["STS-B", "geometry:STS-B", "compression:STS-B", "Embedded-Phenomena-roles"]
     for task in resolve_tasks([*labelled, *scored]):
         assert prompts.of_task(task) == ("c: " if task.name in labelled else "s: "), task.name
+
+
+def test_prompts_leave_the_model_of_the_caller_as_it_is(prompted: Path) -> None:
+    """Its default prompt was lost, so that it had other scores from then on."""
+    texts = {"own": "search for: "}
+    model = SentenceTransformer(str(prompted), prompts=texts, default_prompt_name="own")
+    task = "Embedded-STS-natural"
+    before = evaluate(model, task).scores()["value"].tolist()
+    other = evaluate(model, task, prompts={"STS": "Instruct: similar meaning. "})
+    sensitivity(model, task, vary={"batch_size": [8]}, prompts={"STS": "x "})
+    assert model.default_prompt_name == "own"
+    assert evaluate(model, task).scores()["value"].tolist() == before
+    assert other.scores()["value"].tolist() != before
+    encoder = load_model(prompted)
+    assert isinstance(encoder, Encoder)
+    encoder.include_prompt = False
+    evaluate(encoder, task, prompts={"STS": "a "})
+    assert encoder.left_out == ()
 
 
 def test_prompts_change_vectors_and_ids_and_are_told_where_unused(prompted: Path) -> None:

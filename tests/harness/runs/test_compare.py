@@ -205,6 +205,34 @@ def test_a_row_that_is_not_available_costs_only_itself_in_a_file_with_blocks(
     assert ours.id != other.id
 
 
+def test_rows_of_one_run_have_the_scores_of_their_own_blocks_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second row had none until the next call, and nothing said so."""
+    fits = []
+    fit = PoolingMethod.fit
+
+    def count(self: PoolingMethod, *args: Any, **options: Any) -> Any:
+        fits.append(self)
+        return fit(self, *args, **options)
+
+    monkeypatch.setattr(PoolingMethod, "fit", count)
+    rows = [{**CLS, "blocks": ["one"]}, {**CLS, "name": "same", "blocks": ["two"]}]
+    found = small_runs.compare(
+        tmp_path / "work",
+        methods=rows,
+        blocks={"one": {"suites": [CONTRAST]}, "two": {"suites": [NATURAL]}},
+        seeds=[1],
+    )
+    first, second = found.records
+    assert first.id == second.id
+    assert len(fits) == 1
+    for record, task in ((first, CONTRAST), (second, NATURAL)):
+        assert {score.task for score in record.scores} == {task}
+        alone = harness.evaluate(small_runs.BASE, task, pooling="cls", cached=False)
+        assert record.score(task) == alone.scores()["value"][0]
+
+
 def test_weights_that_are_not_kept_are_removed_once_scored(
     small: Comparison, tmp_path: Path
 ) -> None:
