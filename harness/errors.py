@@ -84,7 +84,7 @@ class InputError(HarnessError):
             text = f"{self.within}: {text}"
         if self.remedy:
             text += f"; {self.remedy}"
-        return text
+        return " ".join(text.splitlines())  # names of columns and files may have line breaks
 
 
 _PLACE = re.compile(r"(.+), line (\d+)")

@@ -23,6 +23,8 @@ from harness.files.printable import first_line
 from harness.tasks.base import Array, as_array
 from harness.tasks.prompts import Prompts
 
+_NUMBERS = "biufO"  # kinds of arrays that may hold real numbers
+
 
 class OutsideModel(ABC):
     """A model of which its vectors are known, and no weights, pooling or length.
@@ -89,9 +91,12 @@ class OutsideModel(ABC):
             return np.empty((0, 0), np.float32)
         made = self.vectors_of(texts, device)
         try:
+            array = as_array(made)
+            if array.dtype.kind not in _NUMBERS:
+                raise TypeError(f"its values are {array.dtype.name}")
             with np.errstate(over="ignore"):  # infinite values are reported where they are scored
-                vectors = np.asarray(as_array(made), dtype=np.float32)
-        except (TypeError, ValueError) as error:
+                vectors = np.asarray(array, dtype=np.float32)
+        except (TypeError, ValueError, NotImplementedError) as error:  # the last: on no device
             kind = type(made).__name__
             fault = f"{kind}, no array of numbers ({first_line(error):.100})"
             raise InputError(f'"{self.name}" gave a {fault}', key="model") from error
@@ -220,7 +225,7 @@ def _real(file: Path, vectors: np.ndarray) -> np.ndarray:
 
 def _read(file: Path) -> tuple[list[str], np.ndarray, bool]:
     """Return texts or their hashes, the vectors, and whether they are hashes."""
-    if file.suffix == ".npz":
+    if file.suffix.lower() == ".npz":
         with np.load(file, allow_pickle=False) as arrays:
             column = _column_of_texts(file, list(arrays))
             vectors = _real(file, _array(file, arrays, "vector"))

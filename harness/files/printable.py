@@ -159,7 +159,11 @@ def join_some(names: Sequence[str], most: int = 5) -> str:
 
 def first_line(error: BaseException) -> str:
     """The first line with text of an error's message, without credentials, or the error's type."""
-    for line in str(error).splitlines():
+    try:
+        message = str(error)
+    except Exception:  # of a class of somebody else's
+        message = ""
+    for line in message.splitlines():
         if line.strip():
             return redacted(line.strip())
     return type(error).__name__

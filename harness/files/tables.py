@@ -2,7 +2,8 @@
 
 Every cell is text, as it stands in the file, without blanks around it: nothing is guessed, so that
 "02", "NA", "null" and "1e5" stay what they are. The index of the frame is the line of each row in
-its file, for messages. Whoever needs numbers converts a column with `to_numbers`.
+its file, for messages. Whoever needs numbers converts a column with `to_numbers`, and whoever needs
+texts checks it with `require_texts`: JSONL and Parquet also have lists and objects.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import math
 import re
 import unicodedata
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,9 @@ _SEPARATORS = (",", ";", "\t")
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")  # of pandas, in Parquet files
 _UNSEEN = dict.fromkeys(map(ord, "\u200b\u2060\ufeff\u00ad"))  # no width
 _MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+_NO_TEXT = (
+    "\0"  # begins what `_cell` writes for a value that is no text; text has no such character
+)
 
 
 def is_table(path: Path) -> bool:
@@ -100,6 +104,26 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     return frame.drop(columns=unnamed)
 
 
+def require_texts(frame: pd.DataFrame, columns: Iterable[str], where: str) -> None:
+    """Refuse columns with a list, an object or bytes in place of a text.
+
+    Raises:
+        InputError: with the line of the first.
+    """
+    for column in columns:
+        for line, text in zip(frame.index, frame[column], strict=True):
+            if _NO_TEXT in text:
+                message = f"expected a text, not {_show(text)}"
+                raise InputError(message, file=where, line=line, key=f'column "{column}"')
+
+
+def _show(cell: str) -> str:
+    """Return a cell as messages quote it."""
+    if cell.startswith(_NO_TEXT):
+        return cell.removeprefix(_NO_TEXT)
+    return f"{cell!r:.60}"
+
+
 def to_numbers(frame: pd.DataFrame, column: str, where: str) -> pd.Series[float]:
     """Return a column as finite numbers.
 
@@ -112,7 +136,7 @@ def to_numbers(frame: pd.DataFrame, column: str, where: str) -> pd.Series[float]
     for line, text in zip(frame.index, frame[column], strict=True):
         number = _parse_number(text)
         if number is None:
-            message = f"expected a number, not {text!r:.60}"
+            message = f"expected a number, not {_show(text)}"
             raise InputError(
                 message,
                 file=where,
@@ -173,7 +197,7 @@ def clean_name(text: object) -> str:
 def _read_text(path: Path) -> str:
     """Return the text of a file; a packed one is unpacked up to `LARGEST` bytes."""
     try:
-        if path.suffix == ".gz":
+        if path.suffix.lower() == ".gz":
             with gzip.open(path) as stream:
                 content = stream.read(LARGEST + 1)
         else:
@@ -456,7 +480,7 @@ def _check_header(names: list[str], where: str) -> None:
 
 def _cell(value: Any) -> str:
     """Return a value as text, a whole number without ".0", and 1 or 0 for true or false; of what is
-    missing, none.
+    missing, none; of a list, an object or bytes, the name of its type, marked as no text.
     """
     import numpy as np
     import pandas as pd
@@ -473,4 +497,8 @@ def _cell(value: Any) -> str:
         if value.is_integer() and abs(value) < 2**53:
             return str(int(value))
         return repr(value)
+    if isinstance(value, bytes | Mapping | Sequence | Set | np.ndarray) and not isinstance(
+        value, str
+    ):
+        return f"{_NO_TEXT}{type(value).__name__}"
     return clean(value)

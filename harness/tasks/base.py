@@ -148,7 +148,7 @@ def needs_model(task: Task) -> TypeGuard[ModelTask]:
 
 def as_array(x: Any) -> Array:
     """A numpy view or copy of an array or torch tensor (on any device, with or without gradient).
-    Never modifies it.
+    Never modifies it. What a masked array hides is NaN.
 
     >>> as_array([[1.0, 2.0]]).shape
     (1, 2)
@@ -158,6 +158,8 @@ def as_array(x: Any) -> Array:
         if x.dtype.itemsize < 4 and x.is_floating_point():  # numpy has no bfloat16
             x = x.float()
         x = x.numpy()
+    if isinstance(x, np.ma.MaskedArray) and x.mask.any():
+        x = np.ma.filled(x.astype(float), np.nan)
     return np.asarray(x)
 
 

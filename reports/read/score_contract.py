@@ -43,6 +43,7 @@ _BINARY = {
     "f1": ("target", "score"),
     "ap": ("target",),
 }
+_RANKED = ("", "spearman", "pearson", "ap")  # metrics of the order of gold values
 SHOWN_NEGATIVE = "shown negative, since lower is better"
 _DIGITS = 4  # runs with equal scores of so many digits may be copies
 _MANY = 20  # scores of examples: runs that are equal in all of them may be copies
@@ -202,6 +203,10 @@ def _check_targets(name: str, part: pd.DataFrame) -> None:
         message = f"{example}: {line['target']:g}, but {before:g} in a line before"
         raise InputError(message, file=line["place"], key='column "target"')
     metric = part["metric"].iloc[0]
+    if metric in _RANKED and part["target"].nunique() == 1:
+        line = part.iloc[0]
+        message = f"{name}: all gold values are {line['target']:g}, which rank nothing"
+        raise InputError(message, file=line["place"], key='column "target"')
     for column in _BINARY.get(metric, ()):
         is_known = part[column].isin([0.0, 1.0])
         wrong = part[~is_known]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from harness.config import nearest
 from harness.errors import InputError
 from harness.files.printable import join_some
-from harness.files.tables import clean_name, is_table, read_table, to_numbers
+from harness.files.tables import clean_name, is_table, read_table, require_texts, to_numbers
 from reports.read.score_contract import SCALES, apply_contract
 from reports.read.score_logs import (
     DamagedJson,
@@ -254,6 +254,7 @@ def _check_table(table: pd.DataFrame, where: str) -> pd.DataFrame:
         table = _read_export(table)
     _check_columns(list(table.columns), where)
 
+    require_texts(table, table.columns, where)
     frame = pd.DataFrame(index=table.index)
     for name in COLUMNS:
         if name in table.columns:

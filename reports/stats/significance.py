@@ -382,7 +382,9 @@ class Significance:
             counts = []
             for place in places:
                 _, runs = rows[place]
-                of_seeds = float(runs.scores.var(ddof=1))
+                of_seeds = 0.0
+                if np.ptp(runs.scores) > 0:  # the variance of equal floats may be 1e-32
+                    of_seeds = float(runs.scores.var(ddof=1))
                 own.append(max(of_seeds, least))
                 counts.append(len(runs.scores))
             seeds = np.array(counts)

@@ -97,6 +97,7 @@ def main(arguments: list[str] | None = None) -> int:
         reported_code,
         reported_faults,
         reported_holds,
+        reported_inputs,
         reported_models,
         reported_others,
         reported_plugins,

@@ -26,6 +26,7 @@ from harness.files.reading import is_there, read_json, require_ordinary
 from harness.sources.corpus.catalogue import CATALOGUE, Location, locate
 from harness.sources.corpus.rows import (
     FORMATS,
+    Rows,
     file_rows,
     hub_rows,
     is_sound,
@@ -535,9 +536,7 @@ def _write_selected(
     the hub's commit.
     """
     if location.files:
-        rows: Iterator[tuple[str, Mapping[str, Any]]] = chain.from_iterable(
-            map(file_rows, location.files)
-        )
+        rows: Rows = chain.from_iterable(map(file_rows, location.files))
     else:
         rows = hub_rows(location, commit)
     items: Iterator[Texts] = values_of(rows, columns.names, columns.required)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from harness.errors import InputError
 from harness.files.printable import first_line, tell_error
@@ -35,7 +35,16 @@ _AT_ONCE = 1000  # rows of a table that are read at once
 _SILENT_SECONDS = 20.0  # between two messages about a long download
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")  # how such a file begins
-Rows = Iterator[tuple[str, Mapping[str, Any]]]  # where a row is, for messages; column -> value
+
+
+class Place(NamedTuple):
+    """Where a row is, for messages, and where the names of its columns are."""
+
+    row: str
+    names: str
+
+
+Rows = Iterator[tuple[Place, Mapping[str, Any]]]  # column -> value
 
 
 def text_format(path: Path) -> tuple[str, bool]:
@@ -80,7 +89,7 @@ def file_rows(path: Path) -> Rows:
     elif ending == ".txt":
         for number, line in enumerate(read_lines(), 1):
             text = without_end(path, number, line)
-            yield str(path), {"text": text}
+            yield Place(str(path), str(path)), {"text": text}
     else:
         yield from _read_separated_rows(path, read_lines)
 
@@ -113,15 +122,15 @@ def values_of(rows: Rows, columns: Sequence[str], required: Sequence[str]) -> It
     Raises:
         InputError: a column of `required` is missing, or a value is no text.
     """
-    for where, row in rows:
+    for place, row in rows:
         values = [row.get(column) for column in columns]
         if not all(type(value) is str for value in values):
-            _check_row(where, row, columns, required)
+            _check_row(place, row, columns, required)
         yield [(value or "").strip() for value in values]
 
 
 def _check_row(
-    where: str,
+    place: Place,
     row: Mapping[str, Any],
     columns: Sequence[str],
     required: Sequence[str],
@@ -132,7 +141,7 @@ def _check_row(
         if column in required and column not in row:
             raise InputError(
                 f'no column "{column}"; its columns are: {", ".join(row) or "none"}',
-                file=where,
+                file=place.names,
                 key=column,
                 remedy=f'name the right one, as {{ uri = "...", columns = {{ {column} = "..." }} }}'
                 f" (of an hf:// address: ?columns={column}:NAME)",
@@ -140,7 +149,7 @@ def _check_row(
         if value is not None and not isinstance(value, str):
             raise InputError(
                 f'column "{column}" holds no text but {type(value).__name__} {value!r:.40}',
-                file=where,
+                file=place.row,
                 key=column,
             )
 
@@ -225,14 +234,14 @@ def without_end(path: Path, number: int, line: str) -> str:
 
 def _read_separated_rows(path: Path, read_lines: Callable[[], Iterable[str]]) -> Rows:
     rows = read_separated_rows(path, read_lines, longest=LONGEST)
-    _, names = next(rows)
+    first, names = next(rows)
     header = []
-    for place, name in enumerate(names, 1):
+    for number, name in enumerate(names, 1):
         is_repeated = names.count(name) > 1
-        header.append(f"{name} ({place})" if is_repeated else name)
+        header.append(f"{name} ({number})" if is_repeated else name)
     for line, cells in rows:
         row = dict(zip(header, cells, strict=True))
-        yield f"{path}, line {line}", row
+        yield Place(f"{path}, line {line}", f"{path}, line {first}"), row
 
 
 def _json_rows(path: Path, lines: Iterable[tuple[int, str]]) -> Rows:
@@ -243,7 +252,7 @@ def _json_rows(path: Path, lines: Iterable[tuple[int, str]]) -> Rows:
         if has_escapes and not is_sound(json.dumps(row, ensure_ascii=False)):
             raise InputError("holds half of a surrogate pair, which is no character", file=where)
         values = {name.strip(): value for name, value in row.items()}
-        yield where, values
+        yield Place(where, where), values
 
 
 def is_sound(text: str) -> bool:
@@ -260,11 +269,20 @@ def _parquet_rows(path: Path) -> Rows:
 
     require_ordinary(path)
     try:
+        if not _count_rows(path):  # which datasets cannot read
+            return
         with quiet_datasets(offline=True):
             data = load_dataset("parquet", data_files=str(path), split="train", streaming=True)
             yield from _set_rows(str(path), data)
     except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
         raise InputError(f"not readable as Parquet ({first_line(error)})", file=path) from None
+
+
+def _count_rows(path: Path) -> int:
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(path) as file:
+        return int(file.metadata.num_rows)
 
 
 def _set_rows(name: str, data: IterableDataset, labels: Sequence[str] = ()) -> Rows:
@@ -282,7 +300,7 @@ def _set_rows(name: str, data: IterableDataset, labels: Sequence[str] = ()) -> R
                 ]
         rows = list(zip(*batch.values(), strict=True))
         for row in rows:
-            yield name, dict(zip(batch, row, strict=True))
+            yield Place(name, name), dict(zip(batch, row, strict=True))
         read += len(rows)
         if time.monotonic() - last > _SILENT_SECONDS:
             last = time.monotonic()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import InputError
-from harness.files.tables import read_table, to_numbers
+from harness.files.tables import read_table, require_texts, to_numbers
 
 _CORPUS = "corpus.jsonl"
 _QUERIES = "queries.jsonl"
@@ -59,7 +59,11 @@ def read_beir(folder: Path) -> Folder:
     for query, text in queries.items():
         if query in relevant:
             asked[query] = text
-    return Folder(passages, asked, relevant)
+    found = Folder(passages, asked, relevant)
+    if found.unanswered == len(relevant):
+        message = "no passage is relevant to any query"
+        raise InputError(message, file=grades, key='column "score"', remedy="write grades above 0")
+    return found
 
 
 def _read_texts(file: Path) -> dict[str, tuple[str, str]]:
@@ -69,8 +73,10 @@ def _read_texts(file: Path) -> dict[str, tuple[str, str]]:
         if name not in table.columns:
             remedy = f"its keys are {', '.join(table.columns)}"
             raise InputError(f'no key "{name}"', key=name, file=file, remedy=remedy)
+    require_texts(table, ("_id", "text"), str(file))
     titles = [""] * len(table)
     if "title" in table.columns:
+        require_texts(table, ("title",), str(file))
         titles = table["title"].tolist()
     texts = {}
     for line, one, title, text in zip(

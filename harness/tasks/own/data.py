@@ -22,7 +22,14 @@ from numpy.typing import NDArray
 from harness.config import Config, nearest, option
 from harness.errors import InputError
 from harness.files.reading import is_there
-from harness.files.tables import SUFFIXES, clean_name, is_table, read_table, to_numbers
+from harness.files.tables import (
+    SUFFIXES,
+    clean_name,
+    is_table,
+    read_table,
+    require_texts,
+    to_numbers,
+)
 from harness.results.text_ids import text_ids
 
 if TYPE_CHECKING:
@@ -344,6 +351,7 @@ def _check_columns(table: pd.DataFrame, kind: Kind, where: str) -> None:
 
 
 def _check_cells(frame: pd.DataFrame, where: str) -> None:
+    require_texts(frame, frame.columns, where)
     for name in frame.columns:
         empty = frame.index[(frame[name] == "").to_numpy()]
         if len(empty):

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 import harness
 from harness.cli import main
 from harness.errors import InputError, RunError
+from harness.evaluation.given_models import GivenObject
 from harness.evaluation.outside_models import FileVectors
 from harness.tasks.catalogue import resolve_tasks
 from tests.support.errors import raises_input_error
@@ -190,3 +193,39 @@ def test_values_beyond_float32_print_no_warning(
     monkeypatch.chdir(tmp_path)
     harness.evaluate("hugemodel:embed", TASK)
     assert [str(one.message) for one in recwarn if issubclass(one.category, RuntimeWarning)] == []
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.ones(2, 3, device="meta"),
+        lambda: np.ones((2, 3)) + 1j,
+        lambda: np.ones((2, 3)).astype(str),
+        lambda: np.ones((2, 3), "datetime64[s]"),
+        lambda: (row for row in np.ones((2, 3))),
+        lambda: torch.eye(2).to_sparse(),
+    ],
+)
+def test_what_holds_no_real_numbers_is_one_line(make: Callable[[], Any]) -> None:
+    with raises_input_error(key="model"):
+        GivenObject(lambda _: make()).encode(["a", "b"])
+
+
+def test_what_a_mask_hides_is_no_number() -> None:
+    hidden = np.ma.masked_array(np.ones((2, 2)), mask=[[False, True], [False, False]])
+    assert np.isnan(GivenObject(lambda _: hidden).encode(["a", "b"])).tolist() == [
+        [False, True],
+        [False, False],
+    ]
+
+
+def test_an_error_that_cannot_be_written_is_its_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "silentmodel.py").write_text(
+        "class Silent(Exception):\n    def __str__(self):\n        raise RuntimeError\n"
+        "def embed(texts):\n    raise Silent\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RunError, match="Silent"):
+        harness.evaluate("silentmodel:embed", TASK)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from harness.files.tables import clean_name, read_table, to_numbers
+from harness.files.tables import clean_name, read_table, require_texts, to_numbers
 from tests.support.errors import raises_input_error
 
 TEXT = 'row,score\n"a, ""b""",NA\nc,02\n'
@@ -28,6 +29,7 @@ def write(folder: Path, content: bytes, name: str) -> Path:
         ("mark.csv", TEXT.encode("utf-8-sig")),
         ("windows.csv", TEXT.replace("\n", "\r\n").encode()),
         ("packed.csv.gz", gzip.compress(TEXT.encode(), mtime=0)),
+        ("PACKED.CSV.GZ", gzip.compress(TEXT.encode(), mtime=0)),
         ("semicolons.csv", b'row;score\n"a, ""b""";NA\nc;02\n'),
         ("tabs.tsv", b'row\tscore\n"a, ""b"""\tNA\nc\t02\n'),
         ("excel.csv", b'sep=;\nrow;score\n"a, ""b""";NA\nc;02\n'),
@@ -103,3 +105,17 @@ def test_what_is_no_number_says_how_to_write_it(text: str, remedy: str | None) -
 def test_names_have_nothing_that_cannot_be_seen() -> None:
     assert clean_name("\ufeff new\u00a0 mo\u00addel\u200b ") == "new model"
     assert clean_name("cafe\u0301") == "caf\u00e9"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [["a"], {"a": 1}, b"a", ("a", "b"), {"a"}, np.ones(2)],
+    ids=lambda one: type(one).__name__,
+)
+def test_what_is_no_text_is_refused_only_in_columns_that_are_read(value: object) -> None:
+    frame = read_table(pd.DataFrame({"one": ["a", "b"], "two": ["c", value]}))
+    require_texts(frame, ["one"], "x")
+    with raises_input_error(file="x", line=2, key="two"):
+        require_texts(frame, ["two"], "x")
+    with raises_input_error(file="x", line=1, key="one"):
+        to_numbers(frame, "one", "x")

@@ -356,6 +356,31 @@ def test_a_damaged_parquet_file_is_one_line_without_those_of_a_library(
     assert lines == []
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "line"),
+    [
+        ("x.csv", "sentence\na\nb\n", 1),
+        ("x.csv", "\n\nsentence\na\nb\n", 3),
+        ("x.csv", "sep=;\nsentence;n\na;1\nb;2\n", 2),
+        ("x.tsv", "a\tb\nc\td\n", 1),
+        ("x.csv", '"a\nb",n\nc,1\n', 1),
+        ("x.jsonl", '{"text": "a"}\n\n{"txt": "b"}\n', 3),
+    ],
+)
+def test_a_column_that_lacks_is_missed_where_the_names_are(
+    tmp_path: Path, name: str, content: str, line: int
+) -> None:
+    file = write(tmp_path / name, content)
+    with raises_input_error(file=file, line=line, key="text"):
+        load_corpus(str(file))
+
+
+def test_a_parquet_file_without_rows_is_empty(tmp_path: Path) -> None:
+    file = tmp_path / "x.parquet"
+    pd.DataFrame({"text": pd.Series([], dtype=str)}).to_parquet(file)
+    assert "is empty" in error(file)
+
+
 def test_wrong_columns_of_pairs(tmp_path: Path) -> None:
     table = as_csv(tmp_path / "x.csv", ["sent0", "sent1"], [["a", "b"], ["c", "d"]])
     message = error(

@@ -518,3 +518,22 @@ def test_what_is_no_number_of_points_is_refused(tmp_path: Path, points: float) -
     (tmp_path / "s.csv").write_text("row,seed,score\na,1,3\na,2,4\na,3,5\nb,1,3\nb,2,4\nb,3,5\n")
     with raises_input_error(key="--equivalence"):
         harness.verdict(tmp_path / "s.csv", equivalence=points)
+
+
+@pytest.mark.parametrize("metric", ["spearman", "pearson", "ap"])
+def test_gold_values_that_rank_nothing_are_refused(tmp_path: Path, metric: str) -> None:
+    text = "row,seed,example,score,target,metric\n" + "".join(
+        f"{row},1,{n},0.{n},1,{metric}\n" for row in "ab" for n in range(5)
+    )
+    assert refused(write(tmp_path, text)).key == "target"
+
+
+def test_runs_without_any_spread_promise_no_difference_that_is_found(tmp_path: Path) -> None:
+    equal = harness.verdict(write(tmp_path, table(a=[70, 70, 70], b=[70, 70, 70])), "a", "b").data
+    assert (equal["difference"], equal["low"], equal["high"]) == (0, 0, 0)
+    assert "are found in" not in equal["text"]
+
+
+def test_a_row_whose_name_is_a_list_is_refused(tmp_path: Path) -> None:
+    file = write(tmp_path, '{"row": ["a"], "score": 1}\n', "scores.jsonl")
+    assert (refused(file).key, refused(file).line) == ("row", 1)

@@ -132,3 +132,29 @@ def test_few_examples_and_repeated_texts_are_remarked(tmp_path: Path) -> None:
     remarks = [len(task.data_remarks) for task in resolve_tasks([str(few), str(twice), str(usual)])]  # type: ignore[attr-defined]
     assert remarks[1:] == [1, 0]
     assert remarks[0] >= 1
+
+
+@pytest.mark.parametrize("value", ['["a"]', '{"a": 1}', "null"])
+def test_a_line_of_json_without_a_text_is_named(tmp_path: Path, value: str) -> None:
+    file = tmp_path / "mine.jsonl"
+    line = '{"sentence1": %s, "sentence2": "b", "score": 1, "more": [1]}\n'
+    file.write_text(line % '"a"' + line % value, encoding="utf-8")
+    with raises_input_error(file=file, line=2, key="sentence1"):
+        resolve_tasks([str(file)])
+
+
+def test_grades_of_which_none_is_above_0_are_refused(tmp_path: Path) -> None:
+    rows = [{"id": "1", "query": "q", "passage": "p"}, {"id": "2", "query": "r", "passage": "s"}]
+    folder = own_files.beir_folder(tmp_path / "docs", rows)
+    grades = folder / "qrels" / "test.tsv"
+    grades.write_text(grades.read_text().replace("\t1\n", "\t0\n"))
+    with raises_input_error(file=grades, key="score"):
+        resolve_tasks([str(folder)])
+
+
+def test_a_text_of_a_folder_that_is_a_list_is_named(tmp_path: Path) -> None:
+    rows = [{"id": "1", "query": "q", "passage": "p"}, {"id": "2", "query": "r", "passage": "s"}]
+    folder = own_files.beir_folder(tmp_path / "docs", rows)
+    (folder / "corpus.jsonl").write_text('{"_id": "p-1", "text": ["p"]}\n')
+    with raises_input_error(file=folder / "corpus.jsonl", line=1, key="text"):
+        resolve_tasks([str(folder)])
