@@ -223,14 +223,6 @@ class RecordedResults(Results):
         return [record for row in self.rows for record in row.records]
 
     @property
-    def scored_tasks(self) -> set[str]:
-        """The names of all tasks that a run has a score of."""
-        found: set[str] = set()
-        for record in self.records:
-            found.update(score.task for score in record.scores)
-        return found
-
-    @property
     def benchmarks(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
         """Those that have a name here, and those that the comparison takes from mteb."""
         return {**MTEB_SUITES, **self.file.benchmarks}

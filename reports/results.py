@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from harness.results.facts import Facts
 from harness.results.record import Score
@@ -50,6 +50,15 @@ class Run(Protocol):
     def missing(self) -> Mapping[str, object]: ...
     @property
     def evaluation(self) -> Mapping[str, object]: ...
+
+
+class ScoreKind(NamedTuple):
+    """What a score is of, whichever run has it."""
+
+    suite: str
+    source: str
+    task: str
+    split: str
 
 
 @dataclass(frozen=True)
@@ -209,6 +218,35 @@ class Results:
         return [score for run in self.runs for score in run.scores if score.split != "dev"]
 
     @cached_property
+    def score_kinds(self) -> Sequence[ScoreKind]:
+        """What any run has a score of, of all splits, as first met."""
+        kinds: dict[ScoreKind, None] = {}
+        for run in self.runs:
+            for s in run.scores:
+                kinds[ScoreKind(s.suite, s.source, s.task, s.split)] = None
+        return tuple(kinds)
+
+    @property
+    def scored_tasks(self) -> set[str]:
+        """The names of all tasks that a run has a score of."""
+        return {kind.task for kind in self.score_kinds}
+
+    @cached_property
+    def requested_tasks(self) -> Sequence[str]:
+        """The names of all tasks that a run has a score of or missed, as first met."""
+        names: dict[str, None] = {}
+        for run in self.runs:
+            for score in run.scores:
+                names[score.task] = None
+            names |= dict.fromkeys(run.missing)
+        return tuple(names)
+
+    @property
+    def suites(self) -> list[str]:
+        """The suites that a run has a score of, as first met; a dev score makes none."""
+        return list(dict.fromkeys(kind.suite for kind in self.score_kinds if kind.split != "dev"))
+
+    @cached_property
     def blocks(self) -> Mapping[str, Sequence[ResultRow]]:
         """The rows that are compared with one another, by the name of their block."""
         return group_by_block(self.rows)
@@ -255,7 +293,10 @@ class Results:
         A task of the suite whose data was missing is among them too: an average without it must not
         appear complete.
         """
-        met = dict.fromkeys((s.source, s.task) for s in self.scores if s.suite == suite)
+        met: dict[tuple[str, str], None] = {}
+        for kind in self.score_kinds:
+            if kind.suite == suite and kind.split != "dev":
+                met[kind.source, kind.task] = None
         wanted = set()
         if suite != "geometry" or not met:  # each of its tasks has a table of its own
             missing: set[str] = set()

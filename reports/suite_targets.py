@@ -162,8 +162,7 @@ def known_targets(results: Results) -> Iterator[tuple[tuple[str, ...], Target]]:
         if target.key.startswith("sts-") and len(target.measures) > 1:
             words = ("STS", *words)
         yield words, target
-    suites = dict.fromkeys(s.suite for s in results.scores)
-    for suite in suites:
+    for suite in results.suites:
         if suite == "mteb":
             yield from _mteb(results)
         elif suite not in ("sts", "embedded"):
@@ -206,10 +205,9 @@ def _mteb(results: Results) -> Iterator[tuple[tuple[str, ...], Target]]:
             if (target := mteb_average(results, suite, category)) is not None:
                 yield (target.key,), target
     names: dict[str, None] = {}
-    for run in results.runs:
-        for score in run.scores:
-            if score.suite == "mteb":
-                names[score.task.removeprefix(PREFIX)] = None
+    for kind in results.score_kinds:
+        if kind.suite == "mteb":
+            names[kind.task.removeprefix(PREFIX)] = None
     for measure in mteb_measures(results, list(names)):
         yield (measure.task.removeprefix(PREFIX), measure.task), alone(measure)
 

@@ -181,12 +181,22 @@ def _sections(comparison: RecordedResults, significance: Significance) -> Iterat
         if comparison.parts and key in _BY_PART:
             continue
         parts = [builder for builder in builders if builder.section == key]
-        yield Section(
-            key,
-            title,
-            [block for builder in parts for block in builder(comparison, significance)],
-            lead,
-        )
+        yield Section(key, title, _build(parts, comparison, significance), lead)
+
+
+def _build(
+    builders: Iterable[TableBuilder], comparison: RecordedResults, significance: Significance
+) -> list[Block]:
+    """Return the blocks that some builders make of a comparison, those that are there."""
+    blocks = []
+    for builder in builders:
+        made = builder.build(comparison, significance)
+        if not isinstance(made, Iterable):
+            made = [made]
+        for block in made:
+            if block is not None:
+                blocks.append(block)
+    return blocks
 
 
 def _part(part: RecordedResults, builders: list[TableBuilder]) -> Section:
@@ -205,9 +215,8 @@ def _part(part: RecordedResults, builders: list[TableBuilder]) -> Section:
             "The rows of this part of the file.",
         )
     significance = Significance(part)
-    built = (block for builder in builders for block in builder(part, significance))
     blocks = []
-    for block in built:
+    for block in _build(builders, part, significance):
         blocks.append(
             block if isinstance(block, Text) else replace(block, key=f"{part.name}-{block.key}")
         )
@@ -348,10 +357,9 @@ def list_facts(comparison: RecordedResults) -> list[tuple[str, str]]:
 def _count_tasks(comparison: RecordedResults) -> int:
     """Return the number of tasks that rows are scored on; geometry describes vectors."""
     tasks = set()
-    for record in comparison.records:
-        for score in record.scores:
-            if score.suite not in NOT_SCORED and not score.task.startswith("geometry:"):
-                tasks.add((score.task, score.source))
+    for kind in comparison.score_kinds:
+        if kind.suite not in NOT_SCORED and not kind.task.startswith("geometry:"):
+            tasks.add((kind.task, kind.source))
     return len(tasks)
 
 

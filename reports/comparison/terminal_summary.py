@@ -77,11 +77,7 @@ def _descriptive_suites(comparison: RecordedResults) -> list[str]:
     """Return the suites of the file that describe models rather than score them; the geometry of
     every model is described.
     """
-    met = set()
-    for record in comparison.records:
-        for score in record.scores:
-            met.add(score.suite)
-    met.discard("geometry")
+    met = {kind.suite for kind in comparison.score_kinds} - {"geometry"}
     return [suite for suite in NOT_SCORED if suite in met]
 
 

@@ -35,15 +35,6 @@ class TableBuilder:
     order: int = 1000
     suites: tuple[str, ...] = ()
 
-    def __call__(self, comparison: RecordedResults, significance: Significance) -> list[Block]:
-        """Its blocks, those that are there."""
-        made = self.build(comparison, significance)
-        if isinstance(made, Iterable):
-            several = made
-        else:
-            several = [made]
-        return [block for block in several if block is not None]
-
 
 def from_other_packages() -> list[TableBuilder]:
     """The builders of the entry points `harness.tables`, by name.

@@ -44,12 +44,11 @@ def _data_sets(comparison: RecordedResults) -> Iterator[tuple[str, str, Licence]
         elif uri in by_uri:
             corpus = by_uri[uri]
             yield uri, "training", Licence(corpus.licence, _page_of(uri))
-    for record in comparison.records:
-        for score in record.scores:
-            name = score.task.rpartition("geometry:")[2]
-            licence = find_licence(score.source, name)
-            if licence is not None:
-                yield name, "evaluation", licence
+    for kind in comparison.score_kinds:
+        name = kind.task.rpartition("geometry:")[2]
+        licence = find_licence(kind.source, name)
+        if licence is not None:
+            yield name, "evaluation", licence
 
 
 def _page_of(uri: str) -> str:

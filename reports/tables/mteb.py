@@ -39,6 +39,8 @@ def mteb_tables(
 ) -> Iterator[Table]:
     """Averages and data sets of every requested suite, then the tasks requested by name."""
     rest = _find_requested(comparison)
+    if not rest:
+        return
     suites = suites_of(comparison)
     for suite in suites:
         yield category_table(comparison, suite, significance)
@@ -52,13 +54,11 @@ def mteb_tables(
 
 def _find_requested(comparison: RecordedResults) -> list[str]:
     """mteb's names of the tasks that have a score or were missed, as first met."""
-    tasks: list[str] = []
-    for r in comparison.records:
-        tasks.extend(s.task for s in r.scores)
-        tasks.extend(r.missing)
-    return list(
-        dict.fromkeys(task.removeprefix(PREFIX) for task in tasks if task.startswith(PREFIX))
-    )
+    names = []
+    for task in comparison.requested_tasks:
+        if task.startswith(PREFIX):
+            names.append(task.removeprefix(PREFIX))
+    return names
 
 
 def suites_of(comparison: RecordedResults) -> list[str]:

@@ -213,10 +213,8 @@ def other_tables(
     """One table for each suite with scores that is not among those `shown` elsewhere, in the order
     met.
     """
-    met: dict[str, None] = {}
-    for record in comparison.records:
-        met |= dict.fromkeys(s.suite for s in record.scores if s.split != "dev")
-    return suite_tables(comparison, significance, [suite for suite in met if suite not in shown])
+    others = [suite for suite in comparison.suites if suite not in shown]
+    return suite_tables(comparison, significance, others)
 
 
 def _better(about: Suite | None, measures: Sequence[Measure]) -> Better:
