@@ -61,8 +61,9 @@ def table() -> str:
             apart = [f"{one.mean(row):.2f}" for one in others]
             cells = (place + 1, row.label, f"{block.mean(row):.2f}", spread, seeds, letters, *apart)
             lines.append(f"| {' | '.join(map(str, cells))} |")
-        ceiling = " | ".join(f"{100 * known[task].agreement:.2f}" for task in tasks)
-        lines.append(f"| | *second annotator* | | | | | {ceiling} |")
+        agreements = [known[task].agreement for task in tasks]
+        ceiling = ["–" if one is None else f"{100 * one:.2f}" for one in agreements]
+        lines.append(f"| | *second annotator* | | | | | {' | '.join(ceiling)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from harness.results.comparison import ComparisonFile
-from harness.results.record import Missing, Record, Score
+from harness.results.record import Missing, Record, Score, Status, Supervision
 from harness.results.spec import RunSpec
 from harness.results.store import RunFolder, join_examples, write_comparison_file
 
@@ -56,10 +56,10 @@ class Invented:
         seed: int = 1,
         *,
         noise: float = 1.5,
-        status: str = "finished",
+        status: Status = "finished",
         reason: str = "",
         base: str = "embedded:mini-bert",
-        supervision: str = "unsupervised",
+        supervision: Supervision = "unsupervised",
         pooling: str | None = "mean",
         tasks: tuple[str, ...] = (*STS, *EMBEDDED),
         source: str = "senteval",
@@ -126,7 +126,7 @@ class Invented:
             scores += _geometry_scores(noise, generator)
 
         trained = supervision == "unsupervised"
-        spec = RunSpec(
+        run_spec = RunSpec(
             method=row.split()[0].lower(),
             version=f"{self.comparison} {self.count}",  # so that no two runs are one
             config={
@@ -158,8 +158,8 @@ class Invented:
             **(spec or {}),
         )
         record = Record(
-            id=spec.id,
-            spec=spec,
+            id=run_spec.id,
+            spec=run_spec,
             comparison=self.comparison,
             status=status,
             reason=reason,

@@ -65,7 +65,8 @@ def _train_base(steps: int) -> None:
     for step in range(steps):
         batch = texts[64 * step : 64 * (step + 1)]
         optimizer.zero_grad()
-        nt_xent(*encoder.two_views(batch), temperature=0.05).backward()
+        loss = nt_xent(*encoder.two_views(batch), temperature=0.05)
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
 
 

@@ -87,7 +87,8 @@ def main() -> None:
     size = arguments.batch_size
 
     def encode_here(batch: list[str]) -> np.ndarray:
-        return encoder.encode(batch, batch_size=size, device=arguments.device)
+        vectors: np.ndarray = encoder.encode(batch, batch_size=size, device=arguments.device)
+        return vectors
 
     def encode_there(batch: list[str]) -> np.ndarray:
         return other.encode(batch, batch_size=size, show_progress_bar=False)

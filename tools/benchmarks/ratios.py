@@ -20,11 +20,15 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from harness.machine.environment import describe, versions
 from tools.benchmarks.encode_throughput import mixed_sentences
+
+if TYPE_CHECKING:
+    import torch
 
 Timed = Callable[[], float]  # runs once; processor seconds
 _STEPS = 12
@@ -76,7 +80,8 @@ def encode(repeats: int) -> Iterator[Line]:
         other = SentenceTransformer(f"{folder}/model", device="cpu")
 
     def ours() -> np.ndarray:
-        return encoder.encode(texts, batch_size=64)
+        vectors: np.ndarray = encoder.encode(texts, batch_size=64)
+        return vectors
 
     def theirs() -> np.ndarray:
         return other.encode(texts, batch_size=64, show_progress_bar=False)
@@ -100,11 +105,11 @@ def encode(repeats: int) -> Iterator[Line]:
     yield Line("Encoder.encode: share of the peak", shares, about, "%")
 
 
-def peak_of_matmul(dtype: object) -> float:
+def peak_of_matmul(dtype: torch.dtype) -> float:
     """Return the floating-point operations a processor second of the largest products that stay in the cache."""
     import torch
 
-    a = torch.randn(1024, 1024).to(dtype)  # type: ignore[arg-type]
+    a = torch.randn(1024, 1024).to(dtype)
     for _ in range(3):
         a @ a
     count = 20
@@ -210,7 +215,8 @@ def packing(repeats: int) -> Iterator[Line]:
         def update(packs: bool, ids: list[list[int]] = ids) -> None:
             encoder.packed = packs
             encoder.zero_grad()
-            nt_xent(*encoder.two_views(ids, ids), temperature=0.05).backward()
+            loss = nt_xent(*encoder.two_views(ids, ids), temperature=0.05)
+            loss.backward()  # type: ignore[no-untyped-call]
 
         update(True)
         values, seconds = turns(

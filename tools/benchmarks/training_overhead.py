@@ -42,7 +42,7 @@ def bare(texts: list[list[str]], precision: str) -> float:
             h = head(model(**features).last_hidden_state[:, 0])
             loss = nt_xent(h[: len(batch)], h[len(batch) :], temperature=0.05)
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         for group in optimizer.param_groups:
             group["lr"] = 3e-5 * (1 - step / len(texts))

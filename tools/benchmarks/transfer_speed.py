@@ -29,11 +29,13 @@ from typing import Any
 
 import numpy as np
 
+from harness.tasks.base import Vectors
+
 Array = np.ndarray[Any, Any]
 Data = dict[str, tuple[Array, Array]]  # part -> features, labels
 
 
-def vectors_of(task: Any, model: str, keep: Path | None) -> Callable[[list[str]], Array]:
+def vectors_of(task: Any, model: str, keep: Path | None) -> Vectors:
     """Return the table of the task's vectors: encoded, or read from `keep`."""
     from harness.encoder import Encoder
     from harness.sources import resolve_model

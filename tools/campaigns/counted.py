@@ -45,8 +45,8 @@ def read_counts(file: Path = FILE) -> list[Count]:
     found = []
     with file.open(encoding="utf-8", newline="") as lines:
         for line in csv.DictReader(lines):
-            numbers = (int(line[name]) for name in ("tried", "failed", "known"))
-            found.append(Count(line["campaign"], *numbers, line["day"]))
+            tried, failed, known = (int(line[name]) for name in ("tried", "failed", "known"))
+            found.append(Count(line["campaign"], tried, failed, known, line["day"]))
     return sorted(found, key=lambda count: count.campaign)
 
 

@@ -157,7 +157,7 @@ def nothing_drawn() -> Iterator[None]:
         file.write("<svg ></svg>" if isinstance(file, io.TextIOBase) else format.encode())
 
     savefig = Figure.savefig
-    Figure.savefig = save_stub  # type: ignore[method-assign]
+    Figure.savefig = save_stub  # type: ignore[method-assign,assignment]
     try:
         yield
     finally:

@@ -96,7 +96,7 @@ def loop(
         gain = effect if is_real else rest
         pairs = generator.normal(0, pairs_sd)
         drawn = generator.normal(level + gain + pairs, SEEDS_SD, 20)
-        keep, used = rule(lambda n, drawn=drawn: drawn[:n], baseline, history)  # type: ignore[misc]
+        keep, used = rule(lambda n, drawn=drawn: drawn[:n], baseline, history)
         runs += used
         if keep:
             kept[0 if is_real else 1] += 1
@@ -153,7 +153,7 @@ def unlike_loop(cell: Unlike, rule: Rule, generator: np.random.Generator) -> tup
     kept_real = kept_false = runs = 0
     for gain in gains:
         drawn = generator.normal(gain, cell.candidate_sd, 20)
-        keep, used = rule(lambda n, drawn=drawn: drawn[:n], baseline, history)  # type: ignore[misc]
+        keep, used = rule(lambda n, drawn=drawn: drawn[:n], baseline, history)
         runs += used
         kept_real += int(keep and gain > 0)
         kept_false += int(keep and gain == 0)

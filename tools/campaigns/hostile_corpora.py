@@ -22,6 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from harness.sources.corpus.corpus import Kind
 from tools.campaigns import forked
 from tools.campaigns.counted import save_count
 
@@ -39,7 +40,7 @@ class Case(NamedTuple):
     name: str
     content: bytes | Callable[[Path], Any] | None
     expected: str | list[Any]
-    kind: str = "sentences"
+    kind: Kind = "sentences"
     uri: str = ""  # where it is not the file's path
 
 
@@ -237,7 +238,7 @@ def _fault_of_refusal(case: Case, words: str, file: Path, ended: forked.Ended) -
 def _compare_texts(uri: str, case: Case) -> str:
     from harness.sources import load_corpus
 
-    read = list(load_corpus(uri, kind=case.kind))  # type: ignore[call-overload]
+    read: list[Any] = list(load_corpus(uri, kind=case.kind))
     if case.kind == "pairs":
         read = [(pair.anchor, pair.positive) for pair in read]
     if isinstance(case.expected[0], int):

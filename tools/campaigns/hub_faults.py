@@ -130,7 +130,7 @@ def _drip(proxy: Proxy, answer: Answer) -> None:
         proxy.wfile.flush()
 
 
-def _then(first: Callable[[], None], *after: Callable[[], None]) -> None:
+def _then(first: Callable[[], object], *after: Callable[[], object]) -> None:
     first()
     for step in after:
         step()
@@ -144,7 +144,7 @@ FAULTS: dict[str, Callable[[Proxy, Answer], None]] = {
     "refused": lambda p, a: p.break_off(reset=True),
     "closed before an answer": lambda p, a: p.break_off(),
     "cut in the headers": lambda p, a: _then(
-        lambda: p.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Le") and None, p.break_off
+        lambda: p.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Le"), p.break_off
     ),
     "cut after the headers": lambda p, a: _then(lambda: p.part(a, 0), p.break_off),
     "cut in the body": lambda p, a: _then(lambda: p.part(a, 0.6), p.break_off),
@@ -152,7 +152,7 @@ FAULTS: dict[str, Callable[[Proxy, Answer], None]] = {
         lambda: p.part(a, 0.6), lambda: p.break_off(reset=True)
     ),
     "no protocol": lambda p, a: _then(
-        lambda: p.wfile.write(b"no protocol at all\r\n\r\n") and None, p.break_off
+        lambda: p.wfile.write(b"no protocol at all\r\n\r\n"), p.break_off
     ),
     "garbled": _garble,
     "length too long": lambda p, a: _then(
@@ -271,10 +271,16 @@ def proxy(folder: Path, upstream: str) -> Iterator[tuple[str, Path]]:
             server.terminate()
 
 
+class QuietServer(ThreadingHTTPServer):
+    """A server that prints nothing where the other side gave up."""
+
+    def handle_error(self, *_: object) -> None:
+        pass
+
+
 def serve(upstream: str, folder: Path) -> int:
     handler = type("Breaking", (Proxy,), {"upstream": upstream, "control": str(folder / "control")})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.handle_error = lambda *_: None  # type: ignore[method-assign] - the other side gave up
+    server = QuietServer(("127.0.0.1", 0), handler)
     ready = folder / "making"
     ready.write_text(f"http://127.0.0.1:{server.server_port}")
     ready.rename(folder / "address")

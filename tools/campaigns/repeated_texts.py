@@ -21,14 +21,14 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 
 from harness.results.text_ids import text_ids
-from harness.sources.pair_sets import load_sts
+from harness.sources.pair_sets import Source, load_sts
 from harness.tasks.sts import STS
 from reports.stats.clusters import chance
 from reports.stats.influence import of_spearman
 from tools.campaigns.measured import FOLDER, Figure, Part, main, share
 
 FILE = FOLDER / "repeated_texts.csv"
-SOURCE = "senteval"
+SOURCE: Source = "senteval"
 WAYS = ("pairs", "sentences (this)", "connected groups", "sub-corpora")
 EFFECTS = {
     "pairs": 0.0,
@@ -42,7 +42,7 @@ EFFECTS = {
 class Sets:
     """Test pairs of some tasks of one source, side by side."""
 
-    def __init__(self, source: str, tasks: tuple[str, ...]) -> None:
+    def __init__(self, source: Source, tasks: tuple[str, ...]) -> None:
         sets = [load_sts(task, source=source) for task in tasks]
         self.gold = [np.concatenate([part.gold for part in one.subsets]) for one in sets]
         self.ids = []
@@ -81,7 +81,7 @@ class Sets:
         return mean, [influences / len(parts) for _, influences in parts]
 
     def variances(self, influences: list[np.ndarray]) -> np.ndarray:
-        found = chance([(x[None], ids) for x, ids in zip(influences, self.ids, strict=True)])
+        found = chance([([x], ids) for x, ids in zip(influences, self.ids, strict=True)])
         x = np.concatenate(influences)
         others = [np.square(np.bincount(groups, x)).sum() for groups in (self.group, self.corpus)]
         return np.array([found.by_examples[0, 0], found.of(0), *others])
@@ -89,12 +89,14 @@ class Sets:
 
 def noise(sets: Sets, share: float | None, generator: np.random.Generator) -> np.ndarray:
     """Draw the noise of one row, of variance 1."""
-    sentence = generator.normal(size=sets.sentences)[sets.places].sum(axis=1) / 2**0.5
+    sentence: np.ndarray = generator.normal(size=sets.sentences)[sets.places].sum(axis=1) / 2**0.5
     if share is None:
         vectors = generator.normal(size=(sets.sentences, 4))[sets.places]
-        return (sentence + np.prod(vectors, axis=1).sum(axis=1) / 2) / 2**0.5
+        products: np.ndarray = np.prod(vectors, axis=1).sum(axis=1)
+        return (sentence + products / 2) / 2**0.5
     own = generator.normal(size=len(sets.first))[sets.pair]
-    return share**0.5 * sentence + (1 - share) ** 0.5 * own
+    both: np.ndarray = share**0.5 * sentence + (1 - share) ** 0.5 * own
+    return both
 
 
 def measure_repeated(trials: int = 300) -> Iterator[Figure]:

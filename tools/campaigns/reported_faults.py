@@ -50,6 +50,19 @@ def finished_workdir(room: Path) -> tuple[Path, Path]:
     return file, workdir
 
 
+def read_finished_state(room: Path) -> dict[str, Any]:
+    """Return what a finished work directory, made once for a point, says of its progress."""
+    _, workdir = finished_workdir(room)
+    state: dict[str, Any] = json.loads((workdir / "progress.json").read_text())["small"]
+    return state
+
+
+def write_running(workdir: Path, state: dict[str, Any], **changes: object) -> None:
+    """Write the progress of a comparison that runs: that of a finished one, with some changes."""
+    running = {**state, "phase": "running", **changes}
+    write(workdir, "progress.json", json.dumps({"small": running}))
+
+
 def copied(workdir: Path, room: Path, name: str) -> Path:
     copy = room / name.replace("/", "-").replace(" ", "-") / "work"
     shutil.copytree(workdir, copy, symlinks=True)

@@ -41,6 +41,8 @@ from tools.campaigns.reported_faults import (
     finding,
     finished_workdir,
     is_one_line,
+    read_finished_state,
+    write_running,
 )
 from tools.campaigns.reported_scores import is_refused, table, write
 
@@ -186,6 +188,16 @@ def _state_less(archive: Path) -> None:
     archive.write_bytes(content)
 
 
+def _add_two_cases(archive: Path) -> None:
+    for name in ("Aa", "aA"):
+        _add(archive, name)
+
+
+def _add_zeros(archive: Path) -> None:
+    for number in range(10):
+        _add(archive, f"zeros{number}", b"\0" * 250_000_000)
+
+
 ARCHIVES: dict[str, Callable[[Path], Any]] = {
     "a name with ..": lambda archive: _add(archive, "../../evil"),
     "an absolute name": lambda archive: _add(archive, "/tmp/harness-evil"),
@@ -194,10 +206,8 @@ ARCHIVES: dict[str, Callable[[Path], Any]] = {
     "a link to a folder": lambda archive: _add(archive, "d", b"/tmp", stat.S_IFLNK | 0o777),
     "a pipe": lambda archive: _add(archive, "p", b"", stat.S_IFIFO | 0o666),
     "a device": lambda archive: _add(archive, "c", b"", stat.S_IFCHR | 0o666),
-    "a file in two cases": lambda archive: [_add(archive, name) for name in ("Aa", "aA")],
-    "two gigabytes of zeros": lambda archive: [
-        _add(archive, f"zeros{number}", b"\0" * 250_000_000) for number in range(10)
-    ],
+    "a file in two cases": _add_two_cases,
+    "two gigabytes of zeros": _add_zeros,
     "a false size": _state_less,
     "encrypted": _encrypt,
     "cut in the middle": lambda archive: archive.write_bytes(
@@ -361,21 +371,20 @@ def hostile_names(folder: Path, room: Path) -> Iterator[Finding]:
 @point("processes")
 def processes_of_others(folder: Path, room: Path) -> Iterator[Finding]:
     """`stop` ends no process but the one that runs the comparison."""
-    _, made = finished_workdir(room)
-    state = json.loads((made / "progress.json").read_text())["small"]
+    state = read_finished_state(room)
+    cases: dict[str, dict[str, Any]] = {
+        "another start": {"process_start": 1.0},
+        "no start": {"process_start": None},
+        "a start that is a text": {"process_start": "x"},
+        "number 0": {"pid": 0},
+        "number -1": {"pid": -1},
+        "a number that no process can have": {"pid": 2**40},
+        "another host": {"host": "gpu-17"},
+    }
     with subprocess.Popen(["sleep", "1000"]) as other:
-        for name, changes in {
-            "another start": {"process_start": 1.0},
-            "no start": {"process_start": None},
-            "a start that is a text": {"process_start": "x"},
-            "number 0": {"pid": 0},
-            "number -1": {"pid": -1},
-            "a number that no process can have": {"pid": 2**40},
-            "another host": {"host": "gpu-17"},
-        }.items():
+        for name, changes in cases.items():
             workdir = room / name
-            told = {**state, "phase": "running", "pid": other.pid, **changes}
-            write(workdir, "progress.json", json.dumps({"small": told}))
+            write_running(workdir, state, **({"pid": other.pid} | changes))
             ended = forked.run(["stop", "--workdir", str(workdir)])
             ok = ended.code == 1 and other.poll() is None
             yield finding(name, "exit 1, nothing ended", ended, ok=ok)
@@ -481,7 +490,11 @@ def state_of_the_caller(folder: Path, room: Path) -> Iterator[Finding]:
     from harness.errors import InputError
 
     file = write(room, "small.toml", EXPERIMENT)
-    train = {"corpus": ["One.", "Two.", "Three."] * 4, "dev": None, "preset": "mini"}
+    train: dict[str, Any] = {
+        "corpus": ["One.", "Two.", "Three."] * 4,
+        "dev": None,
+        "preset": "mini",
+    }
     calls: dict[str, Callable[[], Any]] = {
         "train": lambda: harness.train("simcse", config={"max_steps": 1, "batch_size": 4}, **train),
         "train that is refused": lambda: harness.train("simcse", config={"max_steps": -1}, **train),

@@ -333,16 +333,17 @@ def frames(folder: Path, room: Path) -> Iterator[Finding]:
 def tables(folder: Path, room: Path) -> Iterator[Finding]:
     texts = ['He said "no".', '"Quoted."', "a\ttab", "two\nlines", "semi; colon, comma", "null"]
     frame = pd.DataFrame({"id": range(len(texts)), "text": texts})
-    for name, options in {
+    forms: dict[str, dict[str, Any]] = {
         "tabs": {"sep": "\t"},
         "tabs, all quoted": {"sep": "\t", "quoting": 1},
         "tabs, byte-order mark": {"sep": "\t", "encoding": "utf-8-sig"},
         "tabs, CRLF": {"sep": "\t", "lineterminator": "\r\n"},
         "semicolons": {"sep": ";"},
         "commas": {"sep": ","},
-    }.items():
+    }
+    for name, options in forms.items():
         file = room / ("x.tsv" if options["sep"] == "\t" else "x.csv")
-        frame.to_csv(file, index=False, **options)  # type: ignore[call-overload]
+        frame.to_csv(file, index=False, **options)
         yield is_equal(name, lambda: texts, lambda file=file: list(load_corpus(str(file))))
     stray = ['"Never closed', 'She said "no', '"Yes" is a word.']
     content = "text\tid\n" + "".join(f"{text}\t1\n" for text in stray)

@@ -54,7 +54,7 @@ ODD: dict[str, dict[str, Any]] = {
     "an infinite score": {"evaluate": lambda *_, **__: _score(value=float("inf"))},
     "a score that is a text": {"evaluate": lambda *_, **__: _score(value="good")},
     "examples that are a text": {"evaluate": lambda *_, **__: _score(n="many")},
-    "a generator": {"evaluate": lambda *_, **__: (one for one in ())},
+    "a generator": {"evaluate": lambda *_, **__: iter(())},
     "too deep": {"evaluate": lambda *_, **__: _raise(RecursionError("deep"))},
     "no memory": {"evaluate": lambda *_, **__: _raise(MemoryError())},
     "exits with a text": {"evaluate": lambda *_, **__: sys.exit("enough")},

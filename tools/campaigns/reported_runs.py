@@ -271,7 +271,7 @@ class Meant(Plain):
 @point("g")
 def equal_views(folder: Path, room: Path) -> Iterator[Finding]:
     """A base model without dropout makes two equal views of each text."""
-    rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    rates: dict[str, Any] = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     base = str(save_plain(room / "plain", **rates))
 
     def train(method: Any, **config: Any) -> Callable[[], Any]:

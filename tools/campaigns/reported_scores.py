@@ -9,7 +9,7 @@ import gzip
 import io
 import json
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,7 @@ def write(room: Path, name: str, content: str | bytes) -> Path:
     return file
 
 
-def table(rows: dict[str, list[object]], task: str = "T", header: bool = True) -> str:
+def table(rows: Mapping[str, Sequence[object]], task: str = "T", header: bool = True) -> str:
     """Return a CSV with a run for each score."""
     lines = ["row,seed,task,score"] if header else []
     for row, scores in rows.items():
@@ -108,7 +108,7 @@ def scales_names_and_seeds(folder: Path, room: Path) -> Iterator[Finding]:
         folder, "10-line-numbers/scores.csv", lambda file: is_refused("blank lines", file, "line 9")
     )
 
-    good: dict[str, list[object]] = {"b": [70.11, 70.21, 70.31]}
+    good = {"b": [70.11, 70.21, 70.31]}
     for name, odd in (
         ("a run in fractions", [81.2, 0.812, 81.3]),
         ("a factor of 16", [0.95, 0.96, 0.94]),
@@ -157,12 +157,10 @@ def scales_names_and_seeds(folder: Path, room: Path) -> Iterator[Finding]:
         "accent in two forms", write(room, "nfc.csv", decomposed), {"caf\u00e9": 81.2, "b": 70.21}
     )
     for word in ("null", "NA", "nan", "None", "NULL", "#N/A", "inf"):
-        rows = {word: [81.1, 81.2, 81.3], **good}
-        yield has_means(
-            f"row {word}", write(room, "words.csv", table(rows)), {word: 81.2, "b": 70.21}
-        )
-        rows = {"a": [81.1, word, 81.3], **good}
-        yield is_refused(f"score {word}", write(room, "values.csv", table(rows)), "line 3", word)
+        named = table({word: [81.1, 81.2, 81.3], **good})
+        yield has_means(f"row {word}", write(room, "words.csv", named), {word: 81.2, "b": 70.21})
+        scored = table({"a": [81.1, word, 81.3], **good})
+        yield is_refused(f"score {word}", write(room, "values.csv", scored), "line 3", word)
     for again in ("1.0", "01", "+1", " 1", "1.00"):
         text = table({"a": [81.1]}) + f"a,{again},T,81.2\n" + table(good, header=False)
         yield is_refused(
@@ -296,7 +294,7 @@ def contract_of_an_entry(folder: Path, room: Path) -> Iterator[Finding]:
         "two revisions of a model", place, {"org/a (revision)": 70.0, "org/a (second)": 70.0}
     )
 
-    rows: dict[str, list[object]] = {"a": [81.11, 81.21, 81.31], "b": [70.11, 70.21, 70.31]}
+    rows = {"a": [81.11, 81.21, 81.31], "b": [70.11, 70.21, 70.31]}
     one = write(room, "two/one.csv", table({"a": rows["a"]}))
     two = write(room, "two/two.csv", table({"b": rows["b"]}))
     means = {"a": 81.21, "b": 70.21}
@@ -314,24 +312,24 @@ def contract_of_an_entry(folder: Path, room: Path) -> Iterator[Finding]:
             "a",
             "line",
         )
-    for name, columns, scores in (
+    for name, columns, values in (
         ("perplexity by name", "metric", "perplexity"),
         ("no bounds, lower is better", "scale,lower_is_better", "none,true"),
         ("lower is better in percent", "lower_is_better", "true"),
     ):
         lines = "".join(
-            f"{row},{n},{x + n},{scores}\n" for row, x in (("a", 21), ("b", 31)) for n in range(3)
+            f"{row},{n},{x + n},{values}\n" for row, x in (("a", 21), ("b", 31)) for n in range(3)
         )
         file = write(room, "lower.csv", f"row,seed,score,{columns}\n{lines}")
         import harness
 
         verdict = harness.verdict(file, "a", "b").data["verdict"]
         yield Finding(name, "a is better", f"a is {verdict}", verdict == "better")
-    copies: dict[str, list[object]] = {"a": [81.12, 81.12, 81.12], "b": rows["b"]}
+    copies = {"a": [81.12, 81.12, 81.12], "b": rows["b"]}
     yield has_means(
         "copied runs", write(room, "copies.csv", table(copies)), {"a": 81.12, "b": 70.21}, "copies"
     )
-    rounded: dict[str, list[object]] = {"a": [81.1234, 81.1231, 81.3], "b": rows["b"]}
+    rounded = {"a": [81.1234, 81.1231, 81.3], "b": rows["b"]}
     yield has_means(
         "copies to four digits",
         write(room, "copies.csv", table(rounded)),
@@ -341,7 +339,7 @@ def contract_of_an_entry(folder: Path, room: Path) -> Iterator[Finding]:
     for column in ("split", "revision", "metric"):
         text = f"row,seed,task,score,{column}\na,1,T,81,x\nb,1,T,80,y\n"
         yield is_refused(f"{column} in a table", write(room, "of.csv", text), "x", "y", "line 3")
-    single: dict[str, list[object]] = {**rows, "c": [75.5]}
+    single = {**rows, "c": [75.5]}
     answer = run_command(
         "verdict", "a", "b", "--scores", str(write(room, "single.csv", table(single)))
     )
@@ -377,7 +375,7 @@ def damaged_files(folder: Path, room: Path) -> Iterator[Finding]:
 
 
 def _damaged_inspect_logs(room: Path) -> Iterator[Finding]:
-    header = {"eval": {"model": "m", "task": "t"}}
+    header: dict[str, Any] = {"eval": {"model": "m", "task": "t"}}
     sample: dict[str, Any] = {"id": 1, "scores": {"s": {"value": 1}}}
     for name, changed in (
         ("value is a table", {"scores": {"s": {"value": {"a": 1}}}}),
@@ -392,8 +390,8 @@ def _damaged_inspect_logs(room: Path) -> Iterator[Finding]:
         tree = {**header, "samples": [sample | changed]}
         yield is_refused(f"Inspect in JSON: {name}", write(room, "log.json", json.dumps(tree)))
     for name, samples in (("a number", 5), ("a table", {"a": 1}), ("words", ["a"])):
-        tree = {**header, "samples": samples}
-        yield is_refused(f"Inspect: samples are {name}", write(room, "log.json", json.dumps(tree)))
+        file = write(room, "log.json", json.dumps(header | {"samples": samples}))
+        yield is_refused(f"Inspect: samples are {name}", file)
     yield is_refused(
         "Inspect: model is a list", _archive(room, {"eval": {"model": [], "task": "t"}}, [sample])
     )
@@ -466,7 +464,7 @@ def _damaged_tables(room: Path) -> Iterator[Finding]:
     for name, changed in (
         ("dates", frame.assign(score=pd.Timestamp("2020-01-01"))),
         ("durations", frame.assign(score=pd.Timedelta("1s"))),
-        ("lists", frame.assign(score=[[1.0], [2.0]])),
+        ("lists", frame.assign(score=pd.Series([[1.0], [2.0]], dtype=object))),
         ("bytes", frame.assign(score=[b"\xff", b"\xfe"])),
         ("complex text", frame.assign(score=["1+2j", "3j"])),
     ):

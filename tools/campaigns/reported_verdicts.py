@@ -5,7 +5,7 @@ of paper definitions (l), and headlines (o).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from tools.campaigns.reported import Finding, point
 from tools.campaigns.reported_runs import CLS, MEAN, SIMCSE, TASK, compare
 from tools.campaigns.reported_scores import table, write
 
-Rows = dict[str, Sequence[float]]
+Rows = Mapping[str, Sequence[float]]
 OLD = [79.9, 80.3, 80.1, 80.0, 80.2]
 BETTER = [82.1, 82.4, 81.9, 82.2, 82.0]
 WORSE = [75.1, 75.4, 74.9, 75.2, 75.0]
@@ -116,7 +116,7 @@ def spreads(folder: Path, room: Path) -> Iterator[Finding]:
 # ------------------------------------------------------------------------------------------- ties
 
 
-def answers(rows: dict[str, Sequence[int]], seeds: int) -> str:
+def answers(rows: Mapping[str, Sequence[int]], seeds: int) -> str:
     """Return right and wrong answers of `seeds` equal runs, of which each row has so many right."""
     lines = ["row,seed,task,example,score,metric"]
     for row, right in rows.items():
@@ -129,11 +129,11 @@ def answers(rows: dict[str, Sequence[int]], seeds: int) -> str:
 def ties_and_few(folder: Path, room: Path) -> Iterator[Finding]:
     """Seeds that tie, two seeds and few examples are no certainty."""
     for right, count in ((56, 60), (50, 60), (9, 10)):
-        rows = {
+        by_row = {
             "a": [1] * right + [0] * (count - right),
             "b": [1] * (right - 4) + [0] * (count - right + 4),
         }
-        found = harness.verdict(write(room, "ties.csv", answers(rows, 3)), "a", "b").data
+        found = harness.verdict(write(room, "ties.csv", answers(by_row, 3)), "a", "b").data
         exact = stats.binomtest(0, 4).pvalue  # McNemar's exact test: 4 answers differ, all one way
         ok = found["p"] >= 0.5 * exact
         yield Finding(
@@ -307,7 +307,8 @@ def rows_of_definitions(folder: Path, room: Path) -> Iterator[Finding]:
 
 
 def _harmed(name: str, **more: Any) -> dict[str, Any]:
-    config = {**SIMCSE["config"], "learning_rate": 0.003, "select": "last"}
+    own: Any = SIMCSE["config"]
+    config = {**own, "learning_rate": 0.003, "select": "last"}
     return {**SIMCSE, "name": name, "config": config, **more}
 
 

@@ -4,10 +4,8 @@ of one or two words are the sentences of docs/robustness.toml.
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import shutil
 import time
 from collections.abc import Iterator
 from importlib.util import module_from_spec, spec_from_file_location
@@ -324,22 +322,20 @@ def reasons_of_failed_rows(folder: Path, room: Path) -> Iterator[Finding]:
 @point("w-stop")
 def status_after_a_stop(folder: Path, room: Path) -> Iterator[Finding]:
     """A stop that was requested is shown, not the time that was left."""
-    from tools.campaigns.reported_faults import finished_workdir
+    from tools.campaigns.reported_faults import read_finished_state, write_running
 
-    _, made = finished_workdir(room)
-    state = json.loads((made / "progress.json").read_text())["small"]
-    shutil.rmtree(made)
+    state = read_finished_state(room)
     now = time.time()
-    for name, changes in {
+    cases: dict[str, dict[str, Any]] = {
         "a minute ago": {"stop_requested": now - 60},
         "just now": {"stop_requested": now},
         "on another machine": {"stop_requested": now - 9, "host": "gpu-17", "alive": now},
         "with hours left": {"stop_requested": now - 9, "remaining_seconds": 9999.0},
-    }.items():
+    }
+    for name, changes in cases.items():
         start = psutil.Process().create_time() - psutil.boot_time()
-        told = {**state, "phase": "running", "pid": os.getpid(), "process_start": start}
-        told |= {"updated": now, "alive": now, **changes}
-        write(room / name, "progress.json", json.dumps({"small": told}))
+        running = {"pid": os.getpid(), "process_start": start, "updated": now, "alive": now}
+        write_running(room / name, state, **(running | changes))
         code, text = run_command("status", "--workdir", str(room / name))
         yield has(f"{name} ({code})", text, "stopping, as requested at", lacks=("left",))
 

@@ -61,9 +61,9 @@ def measure_until_in_full(draws: int = 150) -> Iterator[Figure]:
         same = (full.different == short.different) & (full.seeds == short.seeds)
         count = int(same.sum())
         yield share("until-in-full", cell, "as in short", count, draws, at_least=98.0)
-    for spreads in ((0.84,) * 4, (3.0, 0.2, 0.2, 0.2)):
-        cell = f"four equal rows, seeds vary by {spreads[0]:g} and {spreads[1]:g}"
-        full = decide_in_full(draw_scores(0.0, spreads, draws // 3))
+    for of_four in ((0.84,) * 4, (3.0, 0.2, 0.2, 0.2)):
+        cell = f"four equal rows, seeds vary by {of_four[0]:g} and {of_four[1]:g}"
+        full = decide_in_full(draw_scores(0.0, of_four, draws // 3))
         yield from _figures("until-in-full", cell, full, 0.0, None)
 
 

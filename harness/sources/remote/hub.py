@@ -238,7 +238,7 @@ def hub_file(
 @contextmanager
 def bars_in_a_terminal() -> Iterator[None]:
     """Downloads show their progress in a terminal, and add no lines to a log."""
-    from huggingface_hub.utils import (
+    from huggingface_hub.utils.tqdm import (
         are_progress_bars_disabled,
         disable_progress_bars,
         enable_progress_bars,
