@@ -44,13 +44,12 @@ def check(study: Study, space: Space, where: str) -> None:
         raise InputError(
             f'key "trials": is missing; {name} needs to know how many', file=where, key="trials"
         )
-    numbers = [p.name for p in space.parameters if not p.choices and not p.when]
-    if name == "cmaes" and (len(numbers) < 2 or find_spec("cmaes") is None):
+    if name == "cmaes" and (len(space.numbers) < 2 or find_spec("cmaes") is None):
         raise InputError(
             f"{place} needs two or more ranges of numbers, and its package: pip install cmaes",
             key="sampler",
         )
-    if name == "qmc" and not numbers:
+    if name == "qmc" and not space.numbers:
         raise InputError(
             f"{place} needs a range of numbers",
             key="sampler",
@@ -60,10 +59,9 @@ def check(study: Study, space: Space, where: str) -> None:
 
 def _check_enumerated(study: Study, space: Space, where: str, place: str) -> None:
     """Refuse a sampler that lists all configurations where the space cannot be listed."""
-    endless = [p.name for p in space.parameters if not p.finite]
-    if endless:
+    if space.endless:
         raise InputError(
-            f'{place} needs values to list, but "{endless[0]}" is a range',
+            f'{place} needs values to list, but "{space.endless[0]}" is a range',
             key="sampler",
             remedy="give it a list or a step, or take random, qmc, tpe or gp",
         )

@@ -98,9 +98,6 @@ def study(
         InputError: a key, a space, a sampler, or data that cannot work; another study of this name.
         RunError: a stop was requested; the message says what was saved.
     """
-    from studies.proposer import plan_trial, run_trials
-    from studies.samplers import check
-
     reporter = progress or Reporter.of_caller()
     source = _source(source)
     given: dict[str, Any] = {
@@ -127,23 +124,84 @@ def study(
             where = str(source)
         else:
             where = f'study "{definition.name}"'
-        with naming(where):
-            searched = make_space(definition, where)
-            check(definition, searched, where)
-            first = {**searched.first_point(), **plan_trials(definition, searched)[0]}
-            plan_trial(definition, first)  # is all data here?
-        settings = executor_settings(executor, definition.executor)
-        check_known(settings, [definition.method])
+        searched = read_space(definition, where)
+        settings = _check_run(definition, searched, executor, where)
+    more: dict[str, Any] = {"tracked": tracked, "tracking_uri": tracking_uri}
+    return _run(definition, searched, settings, workdir, reporter, where=where, **more)
+
+
+def read_space(definition: Study, where: str) -> Space:
+    """Return what a study searches.
+
+    Raises:
+        InputError: a space or a sampler that cannot work.
+    """
+    from studies.samplers import check
+
+    with naming(where):
+        searched = make_space(definition, where)
+        check(definition, searched, where)
+    return searched
+
+
+@preserve_random_state()
+def run_study(
+    definition: Study,
+    searched: Space,
+    workdir: str | Path,
+    *,
+    executor: str | Mapping[str, Any] | ExecutorSettings | None,
+    tracked: bool,
+    tracking_uri: str | None,
+    progress: Reporter,
+) -> StudyResult:
+    """Run a study that was read, and write its report; the other arguments and errors are those of
+    `study`.
+    """
+    where = f'study "{definition.name}"'
+    forget_loaded()
+    settings = _check_run(definition, searched, executor, where)
+    more: dict[str, Any] = {"tracked": tracked, "tracking_uri": tracking_uri}
+    return _run(definition, searched, settings, workdir, progress, where=where, **more)
+
+
+def _check_run(
+    definition: Study,
+    searched: Space,
+    executor: str | Mapping[str, Any] | ExecutorSettings | None,
+    where: str,
+) -> ExecutorSettings:
+    """Return where the runs of a study are executed.
+
+    Raises:
+        InputError: its data is not here, or no executor can execute it.
+    """
+    from studies.proposer import plan_trial
+
+    with naming(where):
+        first = {**searched.first_point(), **plan_trials(definition, searched)[0]}
+        plan_trial(definition, first)
+    settings = executor_settings(executor, definition.executor)
+    check_known(settings, [definition.method])
+    return settings
+
+
+def _run(
+    definition: Study,
+    searched: Space,
+    settings: ExecutorSettings,
+    workdir: str | Path,
+    reporter: Reporter,
+    **more: Any,
+) -> StudyResult:
+    """Run the trials of a study, and write its report. `more`: of `run_trials`."""
+    from studies.proposer import run_trials
+
     if warning := warn_of_test_parts(definition):
         reporter.say(warning)
     folder = checked_workdir(workdir)
-    more: dict[str, Any] = {
-        "quiet": reporter.quiet,
-        "tracked": tracked,
-        "tracking_uri": tracking_uri,
-        "page": page,
-    }
-    stored = run_trials(definition, searched, folder, settings, where=where, **more)
+    more |= {"quiet": reporter.quiet, "page": page}
+    stored = run_trials(definition, searched, folder, settings, **more)
     result = StudyResult(stored, definition, searched, folder)
     result.write_report()
     return result

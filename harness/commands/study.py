@@ -6,7 +6,6 @@ import argparse
 from typing import TYPE_CHECKING
 
 from harness.commands import options
-from harness.errors import naming
 from harness.files.printable import tell, tell_lines
 
 if TYPE_CHECKING:
@@ -62,21 +61,17 @@ def register(subparsers: options.Commands) -> None:
 def run_study(args: argparse.Namespace) -> int:
     """Exit code 0 when every planned trial has a result, 1 when one failed."""
     from harness.api import studies
-    from studies.definition.space import make_space
     from studies.definition.study import read_study
-    from studies.samplers import check
 
     overrides = options.conditions_of(args, study=True)
     study = read_study(args.study, overrides, quick=args.quick)
-    with naming(args.study):
-        space = make_space(study, args.study)
-        check(study, space, args.study)
+    space = studies.read_space(study, args.study)
     if args.dry_run or not args.quiet:
         _introduce(study, space)
     if args.dry_run:
         tell_lines(studies.warn_of_test_parts(study))
         return 0
-    result = studies.study(study, args.workdir, **options.run_settings(args))
+    result = studies.run_study(study, space, args.workdir, **options.run_settings(args))
     _show(result, top=5)
     for number, reason in result.failed.items():
         tell(f"failed: trial {number}: {reason} (the same command tries it again)")
@@ -106,12 +101,8 @@ def _introduce(study: Study, space: Space) -> None:
         f"{study.name}: {study.title or study.method}, sampler {study.sampler}, pruner {study.pruner}, "
         f"{len(plan_trials(study, space))} trials of {length}, seeds {study.seeds}"
     )
-    for p in space.parameters:
-        condition = ""
-        if p.when:
-            values = [f"{option} = {value}" for option, value in p.when.items()]
-            condition = f" (when {', '.join(values)})"
-        tell(f"  {p.name}: {p.describe()}{condition}")
+    for line in space.describe():
+        tell(f"  {line}")
 
 
 def _show(result: StudyResult, *, top: int) -> None:

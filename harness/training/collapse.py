@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder
@@ -33,35 +34,33 @@ def early_looks(every: int) -> list[int]:
     return [2**power for power in powers]
 
 
-class Limits(Protocol):
-    """What of a training config says when embeddings are as good as equal, and a loss that of equal
-    ones.
+@dataclass(frozen=True)
+class Limits:
+    """When embeddings are as good as equal, and a loss that of equal ones.
+
+    Attributes:
+        batch_size, min_std, min_rank: as in a training config.
     """
 
-    @property
-    def batch_size(self) -> int: ...
-
-    @property
-    def min_std(self) -> float: ...
-
-    @property
-    def min_rank(self) -> float: ...
+    batch_size: int
+    min_std: float
+    min_rank: float
 
 
-def describe_collapse(seen: Mapping[str, Any], config: Limits) -> str:
+def describe_collapse(seen: Mapping[str, Any], limits: Limits) -> str:
     """What says that embeddings have become constant (spread) or span a line only (rank); empty
     where nothing does.
     """
-    if seen["std"] < config.min_std:
+    if seen["std"] < limits.min_std:
         spread = seen["std"]
-        return f"spread of the embeddings {spread:.2g} is under {config.min_std}"
-    if seen["effective_rank"] < config.min_rank:
+        return f"spread of the embeddings {spread:.2g} is under {limits.min_std}"
+    if seen["effective_rank"] < limits.min_rank:
         rank = seen["effective_rank"]
-        return f"effective rank of the embeddings {rank:.2f} is under {config.min_rank}"
+        return f"effective rank of the embeddings {rank:.2f} is under {limits.min_rank}"
     return ""
 
 
-def has_collapsed_twice(looks: Sequence[Mapping[str, Any]], config: Limits) -> bool:
+def has_collapsed_twice(looks: Sequence[Mapping[str, Any]], limits: Limits) -> bool:
     """Does an early look, the last of `looks`, end the run? Where the one before saw the same,
     after an update too.
 
@@ -69,15 +68,15 @@ def has_collapsed_twice(looks: Sequence[Mapping[str, Any]], config: Limits) -> b
     """
     return (
         len(looks) > 2
-        and not describe_collapse(looks[0], config)
-        and all(describe_collapse(look, config) for look in looks[-2:])
+        and not describe_collapse(looks[0], limits)
+        and all(describe_collapse(look, limits) for look in looks[-2:])
     )
 
 
 def explain_collapse(
     looks: Sequence[Mapping[str, Any]],
     lines: Sequence[Mapping[str, Any]],
-    config: Limits,
+    limits: Limits,
     steps: int,
     views: float | None,
 ) -> str:
@@ -92,20 +91,20 @@ def explain_collapse(
     """
     seen = looks[-1]
     parts = [
-        f"{describe_collapse(seen, config)} at step {seen['step']} of {steps}",
-        _began(looks, config),
+        f"{describe_collapse(seen, limits)} at step {seen['step']} of {steps}",
+        _began(looks, limits),
         _geometry(seen, views),
-        describe_loss_terms(lines, config.batch_size),
+        describe_loss_terms(lines, limits.batch_size),
     ]
     return "; ".join(part for part in parts if part)
 
 
-def _began(looks: Sequence[Mapping[str, Any]], config: Limits) -> str:
+def _began(looks: Sequence[Mapping[str, Any]], limits: Limits) -> str:
     """When the embeddings became all alike, as far as the looks tell."""
     first = looks[-1]["step"]
     before = None
     for look in reversed(looks):
-        if not describe_collapse(look, config):
+        if not describe_collapse(look, limits):
             before = look["step"]
             break
         first = look["step"]

@@ -38,6 +38,7 @@ from harness.training.batches import BatchStream
 from harness.training.best_weights import BestWeights
 from harness.training.collapse import (
     EARLY,
+    Limits,
     describe_collapse,
     early_looks,
     explain_collapse,
@@ -420,6 +421,7 @@ class Trainer(Descent):
         self.encoder = encoder
         self.heads = heads
         self.config = config
+        self.limits = Limits(config.batch_size, config.min_std, config.min_rank)
         self.stream = method.stream(corpus, context.seed)
         if config.matryoshka:
             self.widths = sorted({*config.matryoshka, encoder.dimension})
@@ -634,9 +636,9 @@ class Trainer(Descent):
         lines = self.curves.lines
         looks = [line for line in lines if line["kind"] in ("dev", EARLY)]
         ends = (
-            bool(describe_collapse(seen, self.config))
+            bool(describe_collapse(seen, self.limits))
             and self.step > 0
-            and (not early or has_collapsed_twice(looks, self.config))
+            and (not early or has_collapsed_twice(looks, self.limits))
         )
         if ends:
             self.last = seen
@@ -646,7 +648,7 @@ class Trainer(Descent):
         assert self.context.dev is not None
         views = view_cosine(self.encoder, self.context.dev.texts())
         lines = [line for line in self.curves.lines if line["kind"] == "train"]
-        why = explain_collapse(looks, lines, self.config, self.steps, views)
+        why = explain_collapse(looks, lines, self.limits, self.steps, views)
         return why + self._helps()
 
     def _helps(self) -> str:

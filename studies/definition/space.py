@@ -169,6 +169,27 @@ class Space:
     def names(self) -> list[str]:
         return [p.name for p in self.parameters]
 
+    @property
+    def numbers(self) -> list[str]:
+        """The names of the ranges that every configuration has a value of."""
+        return [p.name for p in self.parameters if not p.choices and not p.when]
+
+    @property
+    def endless(self) -> list[str]:
+        """The names of the ranges whose values cannot be listed."""
+        return [p.name for p in self.parameters if not p.finite]
+
+    def describe(self) -> list[str]:
+        """Return a line on each parameter: its values, and when it has any."""
+        lines = []
+        for p in self.parameters:
+            condition = ""
+            if p.when:
+                values = [f"{option} = {value}" for option, value in p.when.items()]
+                condition = f" (when {', '.join(values)})"
+            lines.append(f"{p.name}: {p.describe()}{condition}")
+        return lines
+
     def choose(self, value_of: Callable[[Parameter], Scalar | None]) -> dict[str, Scalar]:
         """Return a configuration: a value of each parameter whose condition holds.
 

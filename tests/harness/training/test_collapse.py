@@ -16,6 +16,7 @@ from harness.sources import load_corpus, load_sts
 from harness.tasks.sts import DevSet
 from harness.training import TrainingConfig
 from harness.training.collapse import (
+    Limits,
     describe_loss_terms,
     early_looks,
     has_collapsed_twice,
@@ -26,6 +27,7 @@ from tests.support.bases import narrow_bert
 
 pytestmark = pytest.mark.usefixtures("few_pairs")
 CONFIG = TrainingConfig()
+LIMITS = Limits(CONFIG.batch_size, CONFIG.min_std, CONFIG.min_rank)
 
 
 def look(step: int, std: float) -> dict[str, float]:
@@ -38,13 +40,13 @@ def test_early_looks_double_until_the_first_regular_one() -> None:
 
 
 def test_an_early_look_ends_what_the_one_before_saw_too() -> None:
-    assert has_collapsed_twice([look(0, 0.5), look(1, 0.001), look(2, 0.001)], CONFIG)
-    assert not has_collapsed_twice([look(0, 0.5), look(1, 0.001)], CONFIG)  # seen once
+    assert has_collapsed_twice([look(0, 0.5), look(1, 0.001), look(2, 0.001)], LIMITS)
+    assert not has_collapsed_twice([look(0, 0.5), look(1, 0.001)], LIMITS)  # seen once
     assert not has_collapsed_twice(
-        [look(0, 0.5), look(1, 0.001), look(2, 0.3)], CONFIG
+        [look(0, 0.5), look(1, 0.001), look(2, 0.3)], LIMITS
     )  # and got over
     assert not has_collapsed_twice(
-        [look(0, 0.001), look(1, 0.001), look(2, 0.001)], CONFIG
+        [look(0, 0.001), look(1, 0.001), look(2, 0.001)], LIMITS
     )  # began so
 
 
