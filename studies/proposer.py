@@ -354,6 +354,16 @@ class OpenTrial:
         self.has_ended = True
 
 
+def check_first_trial(study: Study, space: Space) -> None:
+    """Check that a study can begin.
+
+    Raises:
+        InputError: as `plan_trial`, of its first trial.
+    """
+    first = {**space.first_point(), **plan_trials(study, space)[0]}
+    plan_trial(study, first)
+
+
 def plan_trial(study: Study, values: Mapping[str, Any]) -> Plan:
     """Return the plan of a trial with these values.
 

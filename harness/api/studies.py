@@ -28,7 +28,7 @@ from harness.seeds import preserve_random_state
 from harness.sources import TrainingText
 from reports.live import page
 from reports.with_report import WithReport
-from studies.definition.space import Space, make_space, plan_trials
+from studies.definition.space import Space, make_space
 from studies.definition.study import DEV, Study, presets, read_study
 
 if TYPE_CHECKING:
@@ -176,11 +176,10 @@ def _check_run(
     Raises:
         InputError: its data is not here, or no executor can execute it.
     """
-    from studies.proposer import plan_trial
+    from studies.proposer import check_first_trial
 
     with naming(where):
-        first = {**searched.first_point(), **plan_trials(definition, searched)[0]}
-        plan_trial(definition, first)
+        check_first_trial(definition, searched)
     settings = executor_settings(executor, definition.executor)
     check_known(settings, [definition.method])
     return settings
