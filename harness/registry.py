@@ -68,6 +68,7 @@ def _folders(noun: str, entry_points: str, content: str) -> Group:
 
 _FAMILY = "harness.tasks.suite.TaskFamily"
 _SUITE = "harness.tasks.suite.Suite"
+_BUILDER = "reports.tables.builder.TableBuilder"
 
 METHODS = _subclasses("method", "harness.method.Method")
 TASKS = Group(
@@ -77,7 +78,9 @@ TASKS = Group(
     lambda plugin: callable(plugin) or _is_a(type(plugin), _FAMILY),
 )
 SUITES = Group("harness.suites", "suite", f"a {_SUITE}", lambda plugin: _is_a(type(plugin), _SUITE))
-TABLES = Group("harness.tables", "table", "a builder of tables of a comparison", callable)
+TABLES = Group(
+    "harness.tables", "table", f"a {_BUILDER}", lambda plugin: _is_a(type(plugin), _BUILDER)
+)
 SAMPLERS = Group("harness.samplers", "sampler", "a function that makes an Optuna sampler", callable)
 EXECUTORS = _subclasses("executor", "harness.executors.executor.Executor")
 PRESETS = _folders("preset", "harness.presets", "experiments or published numbers")
