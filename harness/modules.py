@@ -118,6 +118,7 @@ class _Chosen(Module):
             kind = type(self).__name__
             raise InputError(
                 f"{kind} needs padded rows",
+                key=kind,
                 remedy="open the model without unpadded flash attention",
             )
         mask = self.pooling_mask(features["input_ids"], features["attention_mask"])

@@ -124,7 +124,9 @@ class TokenPrepending(MetaEOL):
         if not config.start < (config.exit or depth) <= depth:
             raise InputError(
                 f"{self.name}: start {config.start} and exit {config.exit} must be layers, in this order, of the "
-                f'{depth} of model "{self.base_model}"'
+                f'{depth} of model "{self.base_model}"',
+                file=self.base_model,
+                key="start",
             )
         base.start = config.start
         base.exit = config.exit

@@ -102,6 +102,7 @@ def _no_decoder(name: str, family: str) -> InputError:
     return InputError(
         f'tsdae: base model "{name}" of type "{family}" has no decoder with cross-attention '
         "in transformers",
+        file=name,
         remedy="use one of type bert, roberta, xlm-roberta, camembert or electra",
     )
 

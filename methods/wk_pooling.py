@@ -204,6 +204,7 @@ class WKEncoder(Encoder):
                 f"wk_pooling: layer_start {settings.layer_start} leaves "
                 f"{max(0, depth + 1 - settings.layer_start)} of the layers 0 to {depth}, and "
                 f"window {settings.window} needs {wanted}",
+                key="layer_start",
                 remedy="lower layer_start or window",
             )
         self.settings = settings

@@ -105,7 +105,7 @@ def pack(workdir: Path, comparison: str, archive: Path) -> list[str]:
     """
     file = read_comparison_file(workdir, comparison)
     if file is None:
-        raise InputError(f'{workdir}: no comparison "{comparison}"')
+        raise InputError(f'no comparison "{comparison}"', file=workdir, key=comparison)
     folders = {run.id: RunFolder(workdir, run.id) for run in file.runs}
     records = {
         run: record for run, folder in folders.items() if (record := folder.read()) is not None

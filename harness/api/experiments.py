@@ -102,13 +102,19 @@ def _check_choices(choices: Choices) -> None:
     InputError: two choices exclude each other.
     """
     if choices.until and choices.rehearse:
-        raise InputError("--until: a rehearsal decides nothing; leave one of them out")
+        raise InputError(
+            "--until: a rehearsal decides nothing; leave one of them out", key="--until"
+        )
     if choices.until and choices.against:
         raise InputError(
-            "--until: rows made elsewhere get no further seeds; decide first, then use --against"
+            "--until: rows made elsewhere get no further seeds; decide first, then use --against",
+            key="--until",
         )
     if choices.against and choices.rehearse:
-        raise InputError("--against: a rehearsal is comparable with nothing; leave one of them out")
+        raise InputError(
+            "--against: a rehearsal is comparable with nothing; leave one of them out",
+            key="--against",
+        )
 
 
 def plan_comparison(experiment: Source, *, to_run: bool = True, **choices: Any) -> Planned:

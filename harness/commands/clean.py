@@ -106,7 +106,8 @@ def _refuse_while_running(args: argparse.Namespace) -> None:
         if state["phase"] in ("running", "unknown"):
             running = f"{state['kind']} {state['name']} runs there"
             message = f"--workdir {args.workdir}: {running}"
-            raise InputError(message, remedy=f"harness stop --workdir {args.workdir}, then again")
+            remedy = f"harness stop --workdir {args.workdir}, then again"
+            raise InputError(message, key="--workdir", remedy=remedy)
 
 
 def _gib(size: int) -> str:

@@ -115,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
 
     until = drop_unset({"most": args.max_seeds, "equivalence": args.equivalence})
     if until and not args.until:
-        raise InputError("--max-seeds, --equivalence: require --until decided")
+        raise InputError("--max-seeds, --equivalence: require --until decided", key="--max-seeds")
     choices = {name: getattr(args, name) for name in ("only", "rehearse", "against")}
     choices["overrides"] = options.conditions_of(args)
     if args.tune is None:

@@ -276,9 +276,9 @@ def _repeat(
     for words in map(shlex.split, commands):
         command = one_line(shlex.join(words))
         if not any(words[: len(known)] == known for known in _COMMANDS):
-            raise InputError(
-                f"{command or 'no command recorded'}: no command of `harness` that can be repeated here"
-            )
+            shown = command or "no command recorded"
+            message = f"{shown}: no command of `harness` that can be repeated here"
+            raise InputError(message, key=shown)
         tell(f"running: {command}")
         if run_command(words[1:], workdir) not in (0, 1):
             raise RunError(f"{command}: failed")
@@ -333,7 +333,9 @@ def run_command(words: list[str], workdir: Path) -> int:
         with redirect_stderr(refused):
             args = parser.parse_args(words)
     except (SystemExit, argparse.ArgumentError):
-        raise InputError(f"{one_line(shlex.join(words))}: not a command of this version") from None
+        command = one_line(shlex.join(words))
+        message = f"{command}: not a command of this version"
+        raise InputError(message, key=command) from None
     args.workdir = workdir
     args.tracking_uri = "none"
     args.executor = "serial"

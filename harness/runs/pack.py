@@ -69,7 +69,8 @@ class Pack:
         """
         before = self.members.setdefault(name, content)
         if before != content:
-            raise InputError(f'two files would be called "{name}"', remedy="rename one of them")
+            message = f'two files would be called "{name}"'
+            raise InputError(message, file=name, remedy="rename one of them")
 
 
 def make_pack(

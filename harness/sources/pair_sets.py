@@ -100,7 +100,7 @@ class PairSet:
         total = sum(len(subset.gold) for subset in self.subsets)
         if count > total:
             place = f"{self.task} {self.split} ({self.source})"
-            raise InputError(f"{place} has {total:,} pairs, and not {count:,}")
+            raise InputError(f"{place} has {total:,} pairs, and not {count:,}", file=place)
         chosen = set(
             np.random.default_rng(int(self.sha256, 16)).permutation(total)[:count].tolist()
         )

@@ -47,7 +47,10 @@ class EfficiencyTask(ModelOnPairs):
         if model is None:
             raise InputError(f"{self.name}: there is no model to time", key=self.name)
         if not getattr(model, "timed", True):
-            raise InputError(f"{self.name}: vectors of a file or a network say no time of a model")
+            raise InputError(
+                f"{self.name}: vectors of a file or a network say no time of a model",
+                key=self.name,
+            )
         texts = self.texts()
         seconds = _median_seconds(model, texts, device)
         result = TaskResult()

@@ -248,8 +248,9 @@ class Descent:
         for key, mine in self.identity().items():
             if theirs.get(key) != mine:
                 raise InputError(
-                    f"{self.context.folder}/checkpoint: holds an unfinished run with another "
-                    f"{key} ({theirs.get(key)!r}, not {mine!r})",
+                    f"holds an unfinished run with another {key} "
+                    f"({theirs.get(key)!r}, not {mine!r})",
+                    file=f"{self.context.folder}/checkpoint",
                     remedy="go on with that, or delete the folder",
                 )
         for name, module in self.modules.items():

@@ -31,6 +31,7 @@ class Generator(nn.Module):
             raise InputError(
                 f'{method}: "{name}" has no masked-language head of its own, so it cannot '
                 "write sentences",
+                file=name,
                 remedy='set "generator" to a masked language model with the same vocabulary',
             )
         self.requires_grad_(False)

@@ -178,7 +178,8 @@ def _history_file(found: WithReport | Source, history: str | Path) -> Path:
         place = getattr(first, "workdir", "")
     if not place:
         raise InputError(
-            "gate: scores of a frame need a file for the history of proposals (history=FILE)"
+            "gate: scores of a frame need a file for the history of proposals (history=FILE)",
+            key="history",
         )
     folder = Path(place)
     if not folder.is_dir():

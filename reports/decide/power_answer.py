@@ -189,7 +189,9 @@ def _of_two(
     block, a, b = rank_two(question, first, second, base_model)
     judged = judge_two(question, block, a, b)
     if not judged.judged:
-        raise InputError(f"{a.label} and {b.label}: power takes three seeds of each trained row")
+        raise InputError(
+            f"{a.label} and {b.label}: power takes three seeds of each trained row", key=a.label
+        )
     e = judged.estimate
     count = question.significance.examples(question.target)
     value = 100 * e.value

@@ -228,7 +228,8 @@ class PaperResults:
             best = self._rank(row, found[0])
             equal = [one for one in found if self._rank(row, one) == best]
             if len(equal) > 1:
-                raise InputError(_describe_several(self.definition, table, row, base, equal))
+                message = _describe_several(self.definition, table, row, base, equal)
+                raise InputError(message, file=self.definition.name, key=table.key)
 
     def _rank(self, row: PaperRow, one: RecordedRow) -> tuple[bool, int, bool]:
         """How near our row is to the paper's: rehearsals are last, then fewer unlike settings; in a

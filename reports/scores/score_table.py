@@ -136,7 +136,7 @@ def _check_labels(pair: Sequence[str], labels: Sequence[str]) -> None:
     for label in pair:
         if label not in labels:
             other = nearest(label, list(labels))
-            raise InputError(f'no row "{label}"{other}; rows: {join_some(labels, 12)}')
+            raise InputError(f'no row "{label}"{other}; rows: {join_some(labels, 12)}', key=label)
 
 
 def _ask(

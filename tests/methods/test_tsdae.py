@@ -121,7 +121,7 @@ def test_a_family_without_such_a_decoder_is_refused_in_one_line(
     DistilBertModel(
         DistilBertConfig(vocab_size=30, dim=8, n_layers=1, n_heads=2, hidden_dim=8)
     ).save_pretrained(tmp_path)
-    with raises_input_error():
+    with raises_input_error(file=tmp_path):
         load_decoder(str(tmp_path), base, tied=True)
 
 

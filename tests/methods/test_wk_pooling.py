@@ -159,9 +159,9 @@ def test_saved_and_loaded(tmp_path):
 
 
 def test_too_few_layers():
-    with raises_input_error():
+    with raises_input_error(key="layer_start"):
         WKPooling().fit()
-    with raises_input_error():
+    with raises_input_error(key="layer_start"):
         WKPooling(WKPoolingConfig(layer_start=1, window=4)).fit()
     with raises_input_error(file='method "wk_pooling"', key="pooling"):
         WKPooling.configure({"pooling": "cls"})
