@@ -21,7 +21,8 @@ from harness.files.links import refuse_link
 from harness.files.reading import inline
 from harness.files.tables import read_table
 from harness.sources import Corpus, corpus_of
-from harness.sources.corpus.corpus import Kind, Pair
+from harness.sources.corpus.corpus import Pair
+from harness.sources.corpus.selected_texts import Kind
 from harness.sources.corpus.tables_in_hand import is_table
 from harness.tasks.own.data import TaskFile
 from harness.tasks.own.open_file import to_pandas

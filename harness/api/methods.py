@@ -23,7 +23,7 @@ from harness.runs.experiment import EMBEDDED_DEV, CorpusSettings, DevSettings
 from harness.saved_method import METHOD_FILE
 from harness.seeds import preserve_random_state
 from harness.sources import Corpus, TrainingText, corpus_of
-from harness.sources.corpus.corpus import Kind
+from harness.sources.corpus.selected_texts import Kind
 from harness.tasks.own.data import TaskFile, read_own
 from harness.tasks.own.open_file import to_pandas
 from harness.tasks.own.similarity import read_scored_pairs

@@ -2,7 +2,8 @@
 local files.
 """
 
-from harness.sources.corpus.corpus import Corpus, Kind, Pair, TrainingText, corpus_of, load_corpus
+from harness.sources.corpus.corpus import Corpus, Pair, TrainingText, corpus_of, load_corpus
+from harness.sources.corpus.selected_texts import Kind
 from harness.sources.embedded import EMBEDDED_MODELS, embedded_rows, resolve_model
 from harness.sources.pair_sets import PairSet, Subset, load_sts
 

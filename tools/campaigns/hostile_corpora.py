@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness.sources.corpus.corpus import Kind
+from harness.sources.corpus.selected_texts import Kind
 from tools.campaigns import forked
 from tools.campaigns.counted import save_count
 

@@ -27,8 +27,7 @@ from hypothesis import strategies as st
 from harness import registry
 from harness.errors import InputError
 from harness.sources import Kind, Pair, TrainingText, corpus_of, load_corpus
-from harness.sources.corpus import corpus as corpus_module
-from harness.sources.corpus import rows
+from harness.sources.corpus import rows, selected_texts
 from methods.parts.word_vectors import read_word_vectors
 from tests.support.errors import raises_input_error
 
@@ -256,7 +255,7 @@ def test_large_text_is_stored_once_for_its_content_and_mapped_to_memory(
 ) -> None:
     import pyarrow as pa
 
-    monkeypatch.setattr(corpus_module, "_SMALL", 1000)
+    monkeypatch.setattr(selected_texts, "_SMALL", 1000)
     lines = [f"sentence number {i} äöü" for i in range(30_000)]
     file = write(tmp_path / "x.txt", "\n".join(lines))
     first = load_corpus(str(file))

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from harness.sources import Pair, load_corpus
-from harness.sources.corpus import corpus as corpus_module
-from harness.sources.corpus import rows
+from harness.sources.corpus import rows, selected_texts
 from harness.sources.corpus.catalogue import CATALOGUE
 from tests.support.errors import raises_input_error
 
@@ -34,7 +33,7 @@ class Hub:
         self.requests: list[tuple[Any, ...]] = []
         self.read = 0
         self.commit: str | None = COMMIT
-        monkeypatch.setattr(corpus_module, "hub_commit", lambda repository, revision: self.commit)
+        monkeypatch.setattr(selected_texts, "hub_commit", lambda repository, revision: self.commit)
         monkeypatch.setattr(datasets, "load_dataset", self.load)
 
     def load(
