@@ -15,11 +15,12 @@ import numpy as np
 
 from harness.encoder.sentences import clean
 from harness.errors import HarnessError, InputError, RunError
-from harness.files.code import digest_of, find_sources
+from harness.files.code import digest_of, find_changed_files, find_sources
 from harness.files.exits import refuse_exits
 from harness.files.hashing import sha256_of, sha256_of_text
 from harness.files.imports import import_path
 from harness.files.printable import first_line
+from harness.results.code import Code
 from harness.tasks.base import Array, as_array
 from harness.tasks.prompts import Prompts
 
@@ -294,7 +295,8 @@ class ModuleFunction(OutsideModel):
     """A function of a list of texts, imported by its name; modules of the working folder too.
 
     Raises:
-        InputError: it cannot be imported, or is no function.
+        InputError: it cannot be imported, or is no function; its module, or one that it imports, has
+            changed since this process imported it.
     """
 
     def __init__(self, name: str) -> None:
@@ -305,6 +307,9 @@ class ModuleFunction(OutsideModel):
                 f'"{self.name}" is a {type(found).__name__}, and no function of texts', key="model"
             )
         self.function: Callable[[list[str]], Any] = found
+        self.sources = find_sources([name.partition(":")[0]])
+        changed = find_changed_files(self.sources)
+        Code(self.name, changed=tuple(changed)).check_current()
 
     @property
     def identity(self) -> str:
@@ -313,9 +318,9 @@ class ModuleFunction(OutsideModel):
         Raises:
             InputError: no source can be read.
         """
-        module = self.name.partition(":")[0]
-        sources = find_sources([module])
+        sources = self.sources
         if not sources:
+            module = self.name.partition(":")[0]
             raise InputError(
                 f'the source of "{module}" cannot be read, so its vectors cannot be identified',
                 key="model",

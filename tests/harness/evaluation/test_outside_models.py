@@ -58,6 +58,24 @@ def test_vectors_of_a_file_score_as_the_function_that_made_them(
     assert known == [False, True]  # a file is read, and not encoded
 
 
+def test_a_function_of_a_module_that_changed_after_its_import_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a method is: the function of before gave the scores, in the name of the file of now."""
+    monkeypatch.syspath_prepend(tmp_path)
+    aid = tmp_path / "aid_of_counting.py"
+    aid.write_text("LETTER = 'e'\n")
+    file = tmp_path / "counting.py"
+    file.write_text(
+        "from aid_of_counting import LETTER\n\n\n"
+        "def embed(texts):\n    return [[text.count(LETTER), 1.0] for text in texts]\n"
+    )
+    assert score("counting:embed") == score("counting:embed")
+    aid.write_text("LETTER = 'a'\n")
+    with raises_input_error(file=aid):
+        score("counting:embed")
+
+
 def test_a_function_of_a_module_is_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "lettermodel.py").write_text(
         "def letters(texts):\n"
