@@ -181,8 +181,9 @@ def _of_files(
 
     parts = []
     for record, file in zip(records, files, strict=True):
-        tasks = {score.task for score in record.scores}
-        own = file[file["task"].isin(tasks)]
+        tasks = {f"{score.source}:{score.task}" for score in record.scores}
+        task_of_row = file["source"] + ":" + file["task"]
+        own = file[task_of_row.isin(tasks)]
         parts.append(own.assign(**_run(record)))
     joined = pd.concat(
         [part for part in parts if len(part)] or [pd.DataFrame(columns=columns)], ignore_index=True

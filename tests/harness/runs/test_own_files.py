@@ -124,3 +124,17 @@ def test_shares_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         small_runs.compare(tmp_path / "work", **keys)
     assert error.value.key == "share"
+
+
+def test_examples_of_a_comparison_are_those_of_its_own_source(tmp_path: Path) -> None:
+    """Another comparison may score the same runs on a task of the same name."""
+    file = own_files.pairs_file(tmp_path / "pairs.csv", 60)
+    rows = [small_runs.CLS]
+    keys = {"methods": rows, "seeds": [1]}
+    first = small_runs.compare(tmp_path / "work", suites=[own_files.NATURAL], **keys)
+    before = first.pairs()
+    mine = {"task": str(file), "name": own_files.NATURAL}
+    second = small_runs.compare(tmp_path / "work", name="other", suites=[mine], **keys)
+    assert second.records[0].id == first.records[0].id
+    assert len(second.pairs()) == 60
+    assert first.pairs().equals(before)
