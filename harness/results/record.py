@@ -215,6 +215,12 @@ class Record(BaseModel):
     def dev(self) -> dict[str, Any] | None:
         return self.spec.dev
 
+    @property
+    def unscored(self) -> set[str]:
+        """ "SOURCE:TASK" of the tasks that it was to be scored on, and that gave no score."""
+        scored = {score.task_key for score in self.scores}
+        return {key for key in self.evaluation if key not in scored}
+
     def protocol_of(self, score: Score) -> dict[str, Any]:
         """Return what was hashed as the protocol of a score; empty where it was not stored."""
         stated = self.protocols.get(score.comparable)

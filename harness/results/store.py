@@ -526,10 +526,12 @@ def limit_to_tasks(record: Record, tasks: Iterable[str]) -> Record:
     it on more.
     """
     tasks = set(tasks)
-    names = {task.partition(":")[2] for task in tasks}
+    scores = [s for s in record.scores if s.task_key in tasks]
+    without_score = tasks - {s.task_key for s in scores}
+    names = {task.partition(":")[2] for task in without_score}
     return record.model_copy(
         update={
-            "scores": [s for s in record.scores if s.task_key in tasks],
+            "scores": scores,
             "missing": {task: why for task, why in record.missing.items() if task in names},
         }
     )

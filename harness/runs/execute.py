@@ -92,9 +92,10 @@ def find_due(record: Record | None, job: Job) -> list[Task]:
     if record is None or record.status != "finished":
         return tasks
     due = []
+    unscored = record.unscored
     for task in tasks:
         key = task_key(task)
-        why = record.missing.get(task.name)
+        why = record.missing.get(task.name) if key in unscored else None
         version = scoring_version(task, task_code_of(key))
         scored = record.evaluation.get(key) == version
         again = (

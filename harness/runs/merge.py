@@ -30,6 +30,12 @@ def merge_records(old: Record, new: Record, tasks: Sequence[Task]) -> Record:
     names = {task.name for task in tasks}
     others = [score for score in old.scores if score.task_key not in scored]
     scores = others + new.scores
+    # Tasks of one name may come from several sources, of which `missing` says nothing.
+    open_names = {key.partition(":")[2] for key in old.unscored - scored}
+    still_missing = {}
+    for name, why in old.missing.items():
+        if name not in names or name in open_names:
+            still_missing[name] = why
     used: set[str] = set()
     for s in scores:
         used.update((s.protocol, s.comparable))
@@ -49,8 +55,7 @@ def merge_records(old: Record, new: Record, tasks: Sequence[Task]) -> Record:
             "protocols": {
                 key: what for key, what in (old.protocols | new.protocols).items() if key in used
             },
-            "missing": {name: why for name, why in old.missing.items() if name not in names}
-            | new.missing,
+            "missing": still_missing | new.missing,
             "evaluation": old.evaluation | new.evaluation,
             "task_code": task_code | new.task_code,
             "training": {**new.training, **({"notes": notes} if notes else {})},

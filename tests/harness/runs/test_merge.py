@@ -6,6 +6,7 @@ from typing import Any
 
 from harness.results.record import Missing, Record, Score
 from harness.results.spec import RunSpec
+from harness.results.store import limit_to_tasks
 from harness.runs.merge import merge_records
 
 # What each field holds after scores were added. A new field of records needs a line here: without
@@ -103,3 +104,35 @@ def test_a_task_that_is_scored_again_has_its_last_score_alone() -> None:
     assert merged.evaluation == {"own:one": "last"}
     assert merged.task_code == {}, "it is no plugin any more"
     assert merged.training["notes"] == ["one: last"]
+
+
+def test_a_task_is_missing_of_one_source_and_scored_of_another() -> None:
+    """One comparison reads STS12 of a source that is not here, another one that of another source."""
+    lacking = scored("first", "one", 0.25).model_copy(
+        update={
+            "missing": {"STS12": Missing("data", "no hub")},
+            "evaluation": {"own:one": "first", "far:STS12": "first"},
+        }
+    )
+    added = scored("last", "STS12", 0.5).model_copy(update={"missing": {}})
+    one_way = merge_records(lacking, added, [Task("STS12")])  # type: ignore[list-item]
+    far = Task("STS12")
+    far.source = "far"
+    last = lacking.model_copy(update={"scores": [], "evaluation": {"far:STS12": "last"}})
+    other_way = merge_records(added, last, [far])  # type: ignore[list-item]
+    for merged in (one_way, other_way):
+        assert merged.unscored == {"far:STS12"}
+        assert limit_to_tasks(merged, ["far:STS12"]).missing == lacking.missing
+        assert limit_to_tasks(merged, ["own:STS12"]).missing == {}
+    scored_at_last = scored("last", "STS12", 0.75)
+    (score,) = scored_at_last.scores
+    update = {"source": "far", "value": 0.75}
+    scored_at_last = scored_at_last.model_copy(
+        update={
+            "scores": [score.model_copy(update=update)],
+            "evaluation": {"far:STS12": "last"},
+            "missing": {},
+        }
+    )
+    complete = merge_records(one_way, scored_at_last, [far])  # type: ignore[list-item]
+    assert complete.missing == {}
