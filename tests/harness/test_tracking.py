@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from harness.results.spec import RunSpec
 from harness.results.store import RunFolder, write_comparison_file
 from harness.tracking import Tracker, default_uri, sync
 from tests.support.errors import raises_input_error
+from tests.support.forks import run_fork, start_fork
 
 TRAIN_LINES = 1001
 
@@ -265,10 +267,10 @@ def test_two_senders_at_once_send_each_row_and_seed_once(tmp_path: Path) -> None
     for seed in (0, 1):
         for row in ("a", "b"):
             make_record(tmp_path, seed, {"temperature": 1, "row": row}, row=row)
-    code = "import sys, harness.tracking as t; t.sync(t.Path(sys.argv[1]))"
-    command = [sys.executable, "-c", code, str(tmp_path)]
-    both = [subprocess.Popen(command) for _ in range(2)]
-    assert [one.wait() for one in both] == [0, 0]
+    both = [start_fork(sync, tmp_path) for _ in range(2)]
+    for one in both:
+        one.join()
+    assert [one.exitcode for one in both] == [0, 0]
     runs = Store(tmp_path).runs("demo")
     assert sorted(run.data.tags.get("harness.row", "row") for run in runs) == [
         "a",
@@ -457,14 +459,17 @@ def test_mlflow_is_imported_with_the_first_record_only() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def sync_and_die(workdir: Path) -> None:
+    """Send the runs in a process that is killed while the store is created."""
+    from mlflow.store.db import utils
+
+    utils._verify_schema = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+    sync(workdir)
+
+
 def test_a_store_whose_creation_was_killed_is_created_by_the_next_process(tmp_path: Path) -> None:
     make_record(tmp_path)
-    code = (
-        "import os, signal, sys, mlflow.store.db.utils as utils, harness.tracking as tracking\n"
-        "utils._verify_schema = lambda engine: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "tracking.sync(tracking.Path(sys.argv[1]))"
-    )
-    assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == -9
+    assert run_fork(sync_and_die, tmp_path) == -signal.SIGKILL
     assert not (tmp_path / "mlflow.db").exists()
     assert sync(tmp_path) == 1
     assert {file.name for file in tmp_path.glob("*mlflow*")} == {"mlflow.db", ".mlflow.db.lock"}

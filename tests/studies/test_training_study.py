@@ -4,11 +4,8 @@ needs no training.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +17,9 @@ import torch
 from harness import api
 from harness.results.record import Record
 from harness.results.store import RunFolder
+from harness.runs import runner
+from studies.trials import TrialResult
+from tests.support.forks import run_fork
 from tests.support.small_studies import NATURAL, TRAINED, dev_steps, outcomes, record_times, search
 
 pytestmark = pytest.mark.usefixtures("no_report")
@@ -109,33 +109,27 @@ def test_a_pruned_run_has_a_curve_and_a_study_without_a_pruner_trains_it_to_its_
         assert record_of(tmp_path, run).status == "finished"
 
 
-KILLED = """
-import json, os, signal, sys
-import torch
-from harness import api
-from harness.runs import runner
-from studies.trials import TrialResult
-
-def die(*arguments, **more):
+def die(*_: Any, **__: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
-def execute(job, workdir, *, progress, **more):
-    def deadly(step, steps, text):
-        progress(step, steps, text)
-        if step == 5:
-            die()
-    return whole(job, workdir, progress=deadly, **more)
 
-if __name__ == "__main__":
-    where, keys, workdir, executor = json.loads(sys.argv[1])
-    torch.set_num_threads(1)
-    whole = runner.execute
+def study_and_die(where: str, workdir: Path, executor: Any) -> None:
+    """Run the study in a process that is killed in a training step, or before a result is written."""
+    execute = runner.execute
+
+    def execute_and_die(job: Any, workdir: Path, *, progress: Any, **more: Any) -> Record:
+        def deadly(step: int, steps: int, text: str) -> None:
+            progress(step, steps, text)
+            if step == 5:
+                die()
+
+        return execute(job, workdir, progress=deadly, **more)
+
     if where == "training":
-        runner.execute = execute
+        runner.execute = execute_and_die
     else:
-        TrialResult.write = die
-    api.study(keys, workdir, tracked=False, executor=executor)
-"""
+        TrialResult.write = die  # type: ignore[method-assign]
+    api.study(TRAINED, workdir, tracked=False, executor=executor)
 
 
 @pytest.mark.parametrize(
@@ -149,12 +143,8 @@ if __name__ == "__main__":
 def test_a_study_that_was_killed_has_the_same_trials_and_values(
     done: Any, tmp_path: Path, where: str, executor: Any
 ) -> None:
-    script, work = tmp_path / "killed.py", tmp_path / "work"
-    script.write_text(KILLED)
-    command = [sys.executable, str(script), json.dumps([where, TRAINED, str(work), executor])]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    killed = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    work = tmp_path / "work"
+    assert run_fork(study_and_die, where, work, executor) == -signal.SIGKILL
     first = {
         run: when
         for run, when in record_times(work).items()

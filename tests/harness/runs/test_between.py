@@ -6,8 +6,6 @@ import csv
 import json
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -34,6 +32,7 @@ from harness.runs.rows import Row
 from harness.sources import embedded_rows
 from reports.why.equal_runs import first_difference
 from tests.support.bases import narrow_bert
+from tests.support.forks import start_fork
 
 SMALL = {
     "name": "small",
@@ -240,20 +239,20 @@ def test_the_same_command_after_a_kill_gives_the_same_answer(
     shutil.copytree(work, folder)
     words = ["why", "A", "B", "--runs", "6", "--join", JOIN, "--workdir", str(folder), "--json"]
     words += ["--quiet", "--tracking-uri", "none"]
-    command = [sys.executable, "-m", "harness", *words]
     before = finished(folder)
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
-        end = time.monotonic() + DEADLINE
-        while not finished(folder) - before and running.poll() is None:
-            assert time.monotonic() < end
-            time.sleep(0.01)
-        running.kill()
-        _, log = running.communicate()
-    assert running.returncode == -signal.SIGKILL, log
+    running = start_fork(main, words)
+    end = time.monotonic() + DEADLINE
+    while not finished(folder) - before and running.is_alive():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    running.kill()
+    running.join()
+    assert running.exitcode == -signal.SIGKILL
     kept = finished(folder) - before
     assert 0 < len(kept) < 6
     began = {path: json.loads(path.read_text())["started"] for path in kept}
 
+    capsys.readouterr()
     assert main(words) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(answer.data))
     assert len(finished(folder) - before) == 6

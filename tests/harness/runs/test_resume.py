@@ -4,12 +4,10 @@ nothing.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,83 +15,65 @@ from harness import registry
 from harness.api.result import Comparison
 from harness.errors import RunError
 from harness.executors.processes import Processes
+from harness.results.record import Record
 from harness.results.store import RunFolder
+from harness.runs import execute as execution
 from harness.runs.execute import execute, find_finished
+from harness.runs.plan import Job
 from harness.runs.progress import read_progress
+from methods.simcse import SimCSE
 from tests.support import jobs, small_runs
+from tests.support.forks import run_fork
 from tests.support.small_runs import STEPS, job_of, numbers, weights
 
 REPOSITORY = Path(__file__).parents[3]
 
 pytestmark = pytest.mark.timeout(600)
 
-# A process for each moment, forked before any of them computes, with what each would import.
-# Arguments: work directory, specification, log of steps.
-KILLED = """
-import json, os, signal, sys
-from pathlib import Path
-import pytest
-import scipy.stats
-from transformers import BertForMaskedLM, BertModel, BertTokenizerFast
-import harness.runs.execute
-from harness.results.spec import RunSpec
-from harness.results.store import RunFolder
-from harness.runs.execute import execute, find_finished
-from harness.runs.plan import Job
-from methods.simcse import SimCSE
-from tests.support import jobs, short_runs
+MOMENTS = ("training", "saving", "scoring", "recorded")
 
-short_runs.few_pairs(pytest.MonkeyPatch())
-work, log = Path(sys.argv[1]), sys.argv[3]
-job = Job(RunSpec.model_validate_json(sys.argv[2]), "SimCSE", "small", ("embedded:Embedded-STS-natural",), steps=4)
-folder, write = RunFolder(work, job.id), RunFolder.write
 
-def die(*_, **__):
+def die(*_: Any, **__: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
-def write_and_die(folder, record):
-    write(folder, record)
-    if record.status == "finished":
-        die()
 
-def trap(moment):
+def execute_and_die(moment: str, job: Job, work: Path, log: Path) -> None:
+    """Execute a job in a process that is killed at a moment."""
+    write = RunFolder.write
+
+    def write_and_die(folder: RunFolder, record: Record) -> None:
+        write(folder, record)
+        if record.status == "finished":
+            die()
+
     if moment == "saving":
-        SimCSE.save = die
+        SimCSE.save = die  # type: ignore[method-assign]
     if moment == "scoring":
-        harness.runs.execute.evaluate = die
+        execution.evaluate = die  # type: ignore[assignment]
     if moment == "recorded":
-        RunFolder.write = write_and_die
-
-for moment in ("training", "saving", "scoring", "recorded"):
-    child = os.fork()
-    if child == 0:
-        trap(moment)
-        at = 3 if moment == "training" else 0
-        jobs.run_observed(log, at, signal.SIGKILL, True, lambda job: execute(job, work), job)
-        os._exit(0)
-    ended = os.WTERMSIG(os.waitpid(child, 0)[1])
-    record = folder.read()
-    state = (folder.checkpoint / "state.pt").exists(), record.status if record else "", len(jobs.steps(log))
-    print(json.dumps([moment, ended, *state]), flush=True)
-"""
+        RunFolder.write = write_and_die  # type: ignore[method-assign]
+    at = 3 if moment == "training" else 0
+    jobs.run_observed(str(log), at, signal.SIGKILL, True, lambda job: execute(job, work), job)
 
 
 def test_a_run_that_is_killed_at_any_moment_comes_to_the_same_numbers(
     small: Comparison, tmp_path: Path
 ) -> None:
     work, log, job = tmp_path / "work", tmp_path / "steps", job_of()
-    command = [sys.executable, "-c", KILLED, str(work), job.spec.model_dump_json(), str(log)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
-    killed = subprocess.run(
-        command, cwd=REPOSITORY, env=environment, capture_output=True, text=True
-    )
-    moments = [json.loads(line) for line in killed.stdout.splitlines() if line.startswith("[")]
+    folder = RunFolder(work, job.id)
+    moments = []
+    for moment in MOMENTS:
+        ended = run_fork(execute_and_die, moment, job, work, log)
+        record = folder.read()
+        has_state = (folder.checkpoint / "state.pt").exists()
+        status = record.status if record else ""
+        moments.append((moment, ended, has_state, status, len(jobs.steps(log))))
     assert moments == [
-        ["training", signal.SIGKILL, True, "", 3],
-        ["saving", signal.SIGKILL, True, "", STEPS + 1],  # the third step was not in the checkpoint
-        ["scoring", signal.SIGKILL, True, "trained", STEPS + 1],
-        ["recorded", signal.SIGKILL, True, "finished", STEPS + 1],
-    ], killed.stderr
+        ("training", -signal.SIGKILL, True, "", 3),
+        ("saving", -signal.SIGKILL, True, "", STEPS + 1),  # the third step was in no checkpoint
+        ("scoring", -signal.SIGKILL, True, "trained", STEPS + 1),
+        ("recorded", -signal.SIGKILL, True, "finished", STEPS + 1),
+    ]
     record = execute(job, work)
     (expected,) = (r for r in small.records if r.id == record.id)
     assert (record.scores, record.files) == (expected.scores, expected.files)
