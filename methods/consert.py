@@ -18,7 +18,7 @@ from harness.method import POOLING_HELP
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from harness.views import shuffle_tokens
-from harness.views.make import markers
+from harness.views.make import Template, markers
 from methods.objectives import nt_xent_symmetric
 from methods.parts import embedding_views as views
 from methods.parts.optimizers import adamw
@@ -82,7 +82,7 @@ class ConSERT(TrainedMethod):
     """
 
     name = "consert"
-    version = 1
+    version = 2  # 1: shuffled tokens of a template, too
     sheet = RecipeFile.beside(__file__)
     Config = ConSERTConfig
 
@@ -138,7 +138,9 @@ class ConSERT(TrainedMethod):
             fixed = markers(encoder.tokenizer)
         else:
             fixed = frozenset()
-        return [shuffle_tokens(row, 1.0, batch.rng, special=fixed) for row in ids]
+        shuffle = partial(shuffle_tokens, fraction=1.0, rng=batch.rng, special=fixed)
+        template = Template.of(encoder)
+        return [template.around(row, shuffle) for row in ids]
 
     def _change(self, view: View) -> views.Change:
         """Return the change of a view's embeddings; none yet for the adversarial view."""

@@ -4,6 +4,7 @@ negatives.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -15,7 +16,7 @@ from harness.encoder import Encoder
 from harness.recipes import RecipeFile
 from harness.training import Batch
 from harness.views import repeat_tokens
-from harness.views.make import markers
+from harness.views.make import Template, markers
 from methods.parts.cross_batch_memory import CrossBatchMemory
 from methods.parts.following import follow
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
@@ -77,7 +78,7 @@ class ESimCSE(SimCSE):
     """
 
     name = "esimcse"
-    version = 1
+    version = 2  # 1: repeated tokens of a template, too
     sheet = RecipeFile.beside(__file__)
     Config = ESimCSEConfig
 
@@ -97,13 +98,15 @@ class ESimCSE(SimCSE):
     def views(self, encoder: Encoder, batch: Batch) -> tuple[list[list[int]], list[list[int]]]:
         """Return the token rows of the sentences, and the same with tokens repeated."""
         ids, _ = super().views(encoder, batch)
-        special = markers(encoder.tokenizer)
-        rate = self.config.repetition
-        limit = encoder.max_length
-        repeated = [
-            repeat_tokens(row, rate, batch.rng, special=special, limit=limit) for row in ids
-        ]
-        return ids, repeated
+        template = Template.of(encoder)
+        repeat = partial(
+            repeat_tokens,
+            rate=self.config.repetition,
+            rng=batch.rng,
+            special=markers(encoder.tokenizer),
+            limit=encoder.max_length - template.length,
+        )
+        return ids, [template.around(row, repeat) for row in ids]
 
     def contrast(self, z_a: Tensor, z_b: Tensor, heads: Any, batch: Batch) -> Tensor:
         if not self.config.queue_size:

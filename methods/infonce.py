@@ -8,12 +8,12 @@ from torch import Tensor, nn
 
 from harness.config import option
 from harness.encoder import Encoder
-from harness.encoder.masked_lm import mask_tokens
+from harness.encoder.masked_lm import IGNORED, mask_tokens
 from harness.method import POOLING_HELP
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainingConfig, ViewMethod
 from harness.views import ViewConfig, make_views
-from harness.views.make import encode
+from harness.views.make import Template, encode
 from methods.objectives import nt_xent
 from methods.parts.generator import Generator
 from methods.parts.projection_heads import tanh_mlp
@@ -39,6 +39,11 @@ class InfoNCEConfig(ViewConfig, TrainingConfig):
         later=True,
     )
     in_parts: ClassVar[bool] = True
+
+    @property
+    def of_tokens(self) -> bool:
+        """Are the views made from token ids, or words written into them?"""
+        return super().of_tokens or self.predicted > 0
 
 
 class ProjectionHead(nn.Module):
@@ -93,12 +98,19 @@ class InfoNCE(ViewMethod):
         ids: list[list[int]],
         batch: Batch,
     ) -> list[list[int]]:
-        """Return token rows in which a share of the tokens is the generator's."""
+        """Return token rows in which a share of the sentences' tokens is the generator's."""
+        template = Template.of(encoder)
+        parts = [template.split(row) for row in ids]
         masked, labels = mask_tokens(
-            ids,
+            [sentence for _, sentence, _ in parts],
             encoder.tokenizer,
             batch.rng,
             probability=self.config.predicted,
             shares=(1.0, 0.0),
         )
-        return generator.fill(masked, labels)
+        rows = []
+        truth = []
+        for (before, _, after), sentence, of_sentence in zip(parts, masked, labels, strict=True):
+            rows.append([*before, *sentence, *after])
+            truth.append([IGNORED] * len(before) + of_sentence + [IGNORED] * len(after))
+        return generator.fill(rows, truth)

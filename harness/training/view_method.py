@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch.utils.data import Subset
 
+from harness.encoder.pooling import PROMPT
 from harness.errors import InputError
 from harness.method import Supervision, Text
 from harness.sources import Corpus
@@ -63,8 +64,14 @@ class ViewMethod(TrainedMethod):
 
     @property
     def inputs(self) -> dict[str, str]:
-        if not self.config.needs_wordnet:
-            return {}
-        from harness.views.wordnet import load
+        """Hash of WordNet, and that tokens of a template are left alone, which earlier versions
+        changed as those of a sentence.
+        """
+        inputs = {}
+        if self.config.of_tokens and self.config.pooling.startswith(PROMPT):
+            inputs["template"] = "unchanged"
+        if self.config.needs_wordnet:
+            from harness.views.wordnet import load
 
-        return {"wordnet": load().sha256}
+            inputs["wordnet"] = load().sha256
+        return inputs

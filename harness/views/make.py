@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
+from harness.encoder.prompts import frame_of
 from harness.encoder.sentences import clean
 from harness.errors import InputError
 from harness.sources.corpus.corpus import Pair
@@ -75,6 +76,42 @@ class Views(NamedTuple):
     attention_dropout: Rates | None
 
 
+class Template(NamedTuple):
+    """How many ids of every row are those of a prompt, before a sentence and after it. They are
+    part of no view: what reads a token of the template would read another one.
+
+        >>> template = Template(before=1, after=2)
+        >>> template.around([1, 7, 8, 9, 2, 3], lambda sentence: sentence[::-1])
+        [1, 9, 8, 7, 2, 3]
+    """
+
+    before: int
+    after: int
+
+    @classmethod
+    def of(cls, encoder: Encoder) -> Self:
+        """The template of an encoder's pooling; without one, of no ids."""
+        if encoder.pooling.prompt is None:
+            return cls(0, 0)
+        before, after = frame_of(encoder.tokenizer)
+        return cls(len(before), len(after))
+
+    @property
+    def length(self) -> int:
+        """How many ids it has."""
+        return self.before + self.after
+
+    def split(self, row: list[int]) -> tuple[list[int], list[int], list[int]]:
+        """The ids before a sentence, its own, and those after it."""
+        end = len(row) - self.after
+        return row[: self.before], row[self.before : end], row[end:]
+
+    def around(self, row: list[int], change: Callable[[list[int]], list[int]]) -> list[int]:
+        """A row whose sentence is changed."""
+        before, sentence, after = self.split(row)
+        return [*before, *change(sentence), *after]
+
+
 def make_views(
     items: Sequence[str | Pair],
     encoder: Encoder,
@@ -105,9 +142,12 @@ def make_views(
         sides = _crop_documents(anchors, config, rng)
     sides = _change_texts(sides, config, rng)
     special = markers(encoder.tokenizer)
+    template = Template.of(encoder)
     if "token_crop" in config.views:
         limit = min(max_length or encoder.max_length, encoder.max_length)
-        ids_a, ids_b = _crop_tokens(anchors, encoder, config, rng, special=special, limit=limit)
+        ids_a, ids_b = _crop_tokens(
+            anchors, encoder, config, rng, special=special, limit=limit, template=template
+        )
     else:
         ids_a = encoder.tokenize(sides[0], max_length=max_length)
         ids_b = ids_a
@@ -117,7 +157,7 @@ def make_views(
     def change(row: list[int]) -> list[int]:
         for name in config.views:
             if name == "repetition":
-                longest = encoder.max_length
+                longest = encoder.max_length - template.length
                 row = tokens.repeat_tokens(
                     row, config.repetition, rng, special=special, limit=longest
                 )
@@ -125,8 +165,8 @@ def make_views(
                 row = _CHANGES[name](row, getattr(config, name), rng, special=special)
         return row
 
-    ids_a = [change(row) for row in ids_a]
-    ids_b = [change(row) for row in ids_b]
+    ids_a = [template.around(row, change) for row in ids_a]
+    ids_b = [template.around(row, change) for row in ids_b]
     return Views(ids_a, ids_b, *config.dropout_rates)
 
 
@@ -179,16 +219,19 @@ def _crop_tokens(
     *,
     special: frozenset[int],
     limit: int,
+    template: Template,
 ) -> tuple[list[list[int]], list[list[int]]]:
     """Token ids of two spans of at most `limit` tokens of each text."""
     cleaned = [clean(text) for text in texts]
     whole = encoder.tokenizer(cleaned, truncation=False, verbose=False)["input_ids"]
+    room = limit - template.length
     ids_a = []
     ids_b = []
     for row in whole:
-        a, b = crop_spans(row, config.chunk, config.token_crop, rng, special=special, limit=limit)
-        ids_a.append(a)
-        ids_b.append(b)
+        before, text, after = template.split(row)
+        a, b = crop_spans(text, config.chunk, config.token_crop, rng, special=special, limit=room)
+        ids_a.append([*before, *a, *after])
+        ids_b.append([*before, *b, *after])
     return ids_a, ids_b
 
 

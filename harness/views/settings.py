@@ -218,6 +218,11 @@ class ViewConfig(Config):
         """Are the views made from documents?"""
         return not {*DOCUMENT_VIEWS}.isdisjoint(self.views)
 
+    @property
+    def of_tokens(self) -> bool:
+        """Are the views made from token ids?"""
+        return not {*TOKEN_VIEWS, "token_crop"}.isdisjoint(self.views)
+
     def crops(self, text: str) -> list[str]:
         """The sentence crops of a document; none where it has too few for a pair."""
         crops = sentence_crops(text, self.sentence_crop, self.shortest, self.longest)

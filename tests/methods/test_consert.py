@@ -141,6 +141,17 @@ def test_cls_stays_first_where_the_pooling_reads_it(corpus: Corpus) -> None:
         assert all(row[0] == encoder.tokenizer.cls_token_id for row in mixed) == stays
 
 
+def test_words_of_a_template_stay_in_place(corpus: Corpus) -> None:
+    made = ConSERT(ConSERT.configure({"pooling": 'prompt:This : "[X]" means [MASK].'}))
+    encoder = made.load_base()
+    ids = encoder.tokenize(corpus[:6], max_length=16)
+    mixed = made._order_tokens("shuffle", ids, encoder, batch(corpus))
+    assert mixed != ids
+    for row, whole in zip(mixed, ids, strict=True):
+        assert row[:4] == whole[:4]  # [CLS] this : "
+        assert row[-5:] == whole[-5:]  # " means [MASK] . [SEP]
+
+
 def test_it_trains_a_base_model_without_dropout(corpus: Corpus, tmp_path: Path) -> None:
     """It switches the checkpoint's dropout off, which is no rate that a model could lack."""
     base = base_model(tmp_path, "modernbert")

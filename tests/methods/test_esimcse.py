@@ -129,6 +129,19 @@ def test_one_view_is_the_sentence_and_the_other_says_pieces_of_it_twice(corpus: 
     assert method.views(encoder, batch)[0] == method.views(encoder, batch)[1]
 
 
+def test_words_of_a_template_are_said_once(corpus: Corpus) -> None:
+    template = {"pooling": 'prompt:This : "[X]" means [MASK].', "repetition": 1.0}
+    method = ESimCSE(ESimCSE.configure({**template, "train_length": 24}))
+    encoder = method.load_base()
+    batch = Batch(list(corpus[:8]), np.random.default_rng(0), 0)
+    plain, repeated = method.views(encoder, batch)
+    assert sum(map(len, repeated)) > sum(map(len, plain))
+    for row, whole in zip(repeated, plain, strict=True):
+        assert row[:4] == whole[:4]  # [CLS] this : "
+        assert row[-5:] == whole[-5:]  # " means [MASK] . [SEP]
+        assert row.count(encoder.tokenizer.mask_token_id) == 1
+
+
 def test_training_resumes_bit_for_bit(corpus: Corpus, tmp_path: Path) -> None:
     values = {"batch_size": 4, "train_length": 8, "learning_rate": 1e-3, "queue_size": 6}
     whole, resumed = weights_whole_and_resumed(ESimCSE, values, corpus, tmp_path)

@@ -9,6 +9,7 @@ import torch
 from harness import registry
 from harness.encoder import Encoder
 from harness.method import FitContext
+from harness.training import Batch
 from methods.infonce import InfoNCE, ProjectionHead
 from methods.parts.generator import Generator
 
@@ -37,6 +38,21 @@ def test_only_masked_places_are_filled_with_ordinary_tokens(encoder: Encoder) ->
     written = [n for n, p in zip(new, places, strict=True) if p != IGNORED]
     assert written
     assert encoder.tokenizer.mask_token_id not in written
+
+
+def test_no_words_are_written_into_a_template(encoder: Encoder) -> None:
+    values = {"pooling": 'prompt:This : "[X]" means [MASK].', "predicted": 0.9}
+    method = InfoNCE(InfoNCE.configure(values))
+    prompted = method.load_base()
+    ids = prompted.tokenize(TEXTS)
+    batch = Batch(TEXTS, np.random.default_rng(1), 0)
+    written = method._write(prompted, Generator(BASE, encoder, "infonce"), ids, batch)
+    assert written != ids
+    for row, whole in zip(written, ids, strict=True):
+        assert row[:4] == whole[:4]  # [CLS] this : "
+        assert row[-5:] == whole[-5:]  # " means [MASK] . [SEP]
+    assert method.inputs == {"template": "unchanged"}
+    assert InfoNCE(InfoNCE.configure({"predicted": 0.9})).inputs == {}
 
 
 def test_the_generator_does_not_learn_and_the_views_differ_without_dropout() -> None:

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from harness import registry
+from harness.encoder.pooling import Pooling
 from harness.method import FitContext, Method
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
@@ -60,6 +61,8 @@ class Spy:
     """An encoder that records what it is asked for and answers with leaf tensors."""
 
     dimension = 8
+
+    pooling = Pooling("cls")
 
     def __init__(self) -> None:
         from harness.encoder import Encoder

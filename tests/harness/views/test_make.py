@@ -56,6 +56,21 @@ def test_rates_of_dropout() -> None:
     assert rates(view="shuffle+dropout", dropout=0.2) == ((0.2, 0.2), (0.2, 0.2))
 
 
+@pytest.mark.parametrize("view", ["shuffle", "deletion", "repetition", "crop", "token_crop"])
+def test_a_template_is_part_of_no_view(view: str) -> None:
+    template = 'prompt:This sentence : "[X]" means [MASK].'
+    encoder = Encoder.from_pretrained("embedded:mini-bert", pooling=template)
+    rate = {} if view == "token_crop" else {view: 0.8}
+    made = views(encoder, TEXTS, view=view, **rate)
+    number = encoder.tokenizer.convert_tokens_to_ids
+    before = number(["[CLS]", "this", "sentence", ":", '"'])
+    after = number(['"', "means", "[MASK]", ".", "[SEP]"])
+    for row in [*made.ids_a, *made.ids_b]:
+        assert row[:5] == before
+        assert row[-5:] == after
+    assert made.ids_a != encoder.tokenize(TEXTS, max_length=16), "sentences are changed"
+
+
 def test_a_chain_is_a_list_or_a_text() -> None:
     config = ViewConfig.parse({"view": ["crop", "shuffle"]}, "test")
     assert config == ViewConfig.parse({"view": "crop+shuffle"}, "test")
