@@ -61,7 +61,6 @@ class Spy:
     """An encoder that records what it is asked for and answers with leaf tensors."""
 
     dimension = 8
-
     pooling = Pooling("cls")
 
     def __init__(self) -> None:
