@@ -25,6 +25,7 @@ from reports.figures.intervals import overview
 from reports.joined.joiner import Joined, JoinedRow, join
 from reports.load import RecordedResults
 from reports.stats.estimate import mean_sd
+from reports.stats.simultaneous import EXPLORED
 from reports.stats.verdicts import BETTER, WORSE, Ranking, kind_of
 from reports.tables.certainty import rank_cell
 
@@ -150,7 +151,7 @@ def _ranking_table(block: Ranking, ranked: Sequence[JoinedRow]) -> Table:
         Column("row", "Row", numeric=False),
         Column("score", block.target.short, "points, ± deviation", better="higher"),
         Column("interval", "Interval", "95 %", numeric=False, aside=True),
-        Column("rank", "Rank", "95 %"),
+        Column("rank", "Rank", block.rank_certainty),
         Column("group", "Group", numeric=False),
         Column("runs", "Runs", aside=True),
         *_SENT,
@@ -178,6 +179,11 @@ def _ranking_table(block: Ranking, ranked: Sequence[JoinedRow]) -> Table:
         "interval follows from the same tests."
     )
     legend = f"Pairs are corrected for {block.family}."
+    if len(block.contenders) >= EXPLORED:
+        legend += (
+            " So of the pairs that differ at most 5 % are wrong in expectation, and the range of a "
+            "rank is no 95 % interval."
+        )
     rows = tuple(rank_cells(columns, lines))
     return Table("joined", "All rows, best first", caption, tuple(columns), rows, (legend,))
 

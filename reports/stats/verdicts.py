@@ -306,6 +306,15 @@ class Ranking:
                 above += 1
         return 1 + above, len(self.judged) - below
 
+    @property
+    def rank_certainty(self) -> str:
+        """What the ranges of ranks hold at, in words: "95 %" for all rows at once; from twelve rows
+        on only the share of wrong ones among the differences that they follow from is known.
+        """
+        if len(self.contenders) >= EXPLORED:
+            return "q ≤ 0.05"
+        return "95 %"
+
     def describe_order(self) -> str:
         """Say whether the order of the judged rows hangs on one task; "" where it cannot."""
         measures = self.target.measures

@@ -188,7 +188,7 @@ def pairs_table(block: Ranking, name: str, most: int = MOST_COLUMNS) -> Table:
     """Row minus column of all pairs of rows, best rows first; columns of the `most` best rows."""
     shown = block.rows[:most]
     columns = [Column("place", "#", aside=True), HEAD[0], Column("mean", block.target.short)]
-    columns.append(Column("rank", "Rank", "95 %", aside=True))
+    columns.append(Column("rank", "Rank", block.rank_certainty, aside=True))
     for place in range(1, len(shown) + 1):
         columns.append(Column(f"to {place}", f"− #{place}"))
     body = []

@@ -17,6 +17,7 @@ from reports.stats.verdicts import (
     kind_of,
     planned_family,
 )
+from reports.tables.certainty import pairs_table
 from reports.targets import targets
 from tests.support import synthetic
 
@@ -229,6 +230,17 @@ def test_rows_share_a_group_if_and_only_if_they_do_not_differ(
     monkeypatch.setattr(block, "differences", pairs)
     assert block.groups() == groups
     assert [block.rank_interval(row) for row in block.rows] == ranks
+
+
+def test_ranks_of_many_rows_are_not_said_to_hold_at_95_percent(made: synthetic.Invented) -> None:
+    for label in ("SimCSE", "SCD"):
+        add(made, label, (1, 2, 3), 1.0)
+    comparison, significance = read(made)
+    block = Ranking(comparison.rows, significance, significance.targets[0])
+    for count, certainty in ((11, "95 %"), (12, "q ≤ 0.05")):
+        block.contenders = [block.contenders[0]] * count
+        heads = {column.key: column for column in pairs_table(block, "", 0).columns}
+        assert heads["rank"].sub == certainty
 
 
 def test_what_is_found_has_the_range_of_the_pairs(made: synthetic.Invented) -> None:

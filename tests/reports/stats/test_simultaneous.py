@@ -246,3 +246,20 @@ def test_a_rare_error_gives_few_degrees_of_freedom():
     normal = np.random.default_rng(0).normal(size=(1, 5000))
     many = chance([([influences_of(normal)], None)]).freedom_of(0)
     assert many == pytest.approx(5000, rel=0.1)
+
+
+def test_explored_differences_give_wrong_ranks_more_often_than_at_5_percent():
+    """Of 15 rows in three groups of equal ones, apart from one another: a row that is called better
+    or worse than one of its group has a rank outside of its range.
+    """
+    generator = np.random.default_rng(0)
+    truth = np.repeat([0.0, 20.0, 40.0], 5)
+    pairs = all_pairs(15)
+    equal = truth[pairs[:, 0]] == truth[pairs[:, 1]]
+    wrong_rows = 0
+    for _ in range(100):
+        rows = rows_of(truth + generator.normal(size=15), examples=1.0)
+        found = judge(rows, pairs, explore=True)
+        called = np.array([one.p <= 0.05 for one in found])
+        wrong_rows += len(np.unique(pairs[called & equal]))
+    assert 0.08 < wrong_rows / 1500 < 0.16
