@@ -8,9 +8,10 @@
     found.table("embedded")            # of the report; found.tables names all
     found.plot("overview")             # found.plots names all
 
-`compare`, `study`, `train` and `evaluate` run something; `load` and `load_model` open what was
-saved; `verdict`, `power` and `gate` decide from records, or from scores that others made; `report`
-writes a report, `pack` an archive; `register` names a method of your own. They are imported on first use.
+`compare`, `study`, `train`, `evaluate` and `sensitivity` run something; `load` and `load_model` open
+what was saved; `verdict`, `power` and `gate` decide from records, or from scores that others made;
+`why` and `examples` say where two rows differ; `report` writes a report, `pack` an archive; `loss`
+makes a method of a loss, and `register` names a class of yours. They are imported on first use.
 """
 
 # ruff: noqa: F405 - the names of `__all__` are imported on first use
@@ -38,6 +39,7 @@ __all__ = [
     "Until",
     "compare",
     "evaluate",
+    "examples",
     "gate",
     "load",
     "load_model",

@@ -8,8 +8,9 @@ import difflib
 import operator
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from reprlib import Repr
 from typing import Any, Self, TypeVar, get_args
 
@@ -98,6 +99,19 @@ def drop_unset(values: Mapping[str, T | None]) -> dict[str, T]:
     {'pooling': 'cls'}
     """
     return {name: value for name, value in values.items() if value is not None}
+
+
+def as_list(given: str | Path | Sequence[T] | None) -> list[Any]:
+    """Return several values as a list; one name or path alone is a list of one, None an empty one.
+
+    >>> as_list("html"), as_list(("html", "md")), as_list(None)
+    (['html'], ['html', 'md'], [])
+    """
+    if given is None:
+        return []
+    if isinstance(given, str | Path):
+        return [given]
+    return list(given)
 
 
 def nearest(word: str, known: list[str]) -> str:

@@ -59,6 +59,15 @@ def _open(workdir: Path, name: str, uri: str) -> Backend:
     return Mlflow(workdir, name, uri)
 
 
+def open_tracker(workdir: Path, comparison: str, uri: str | None) -> Tracker | None:
+    """Return what sends the runs of a comparison to `uri`, by default to `default_uri`; None where
+    it is "none".
+    """
+    if uri == "none":
+        return None
+    return Tracker(workdir, comparison, uri)
+
+
 class Tracker:
     """Sends the records of one comparison to its tracker, from a thread of its own, so that runs do
     not wait.

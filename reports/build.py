@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from harness.config import nearest
+from harness.config import as_list, nearest
 from harness.errors import InputError
 from harness.files.links import refuse_links
 from harness.results.elsewhere import open_workdir
 from harness.results.store import comparison_files
 from reports.document.blocks import Document, add_marks, slug
 from reports.load import RecordedResults, comparisons, read_comparison
-from reports.scores.score_table import is_score_table
+from reports.scores.score_table import is_score_table, refuse_with_scores
 from reports.write.exports import every_eval_ever
 from reports.write.latex import bibliography
 from reports.write.report_folder import FORMATS, check_formats, write
@@ -38,14 +38,14 @@ class Report:
 
 
 def build_report(
-    name: str,
+    name: Any,
     workdir: str | Path = "work",
     *,
-    formats: Sequence[str] = FORMATS,
+    formats: str | Sequence[str] = FORMATS,
     out: str | Path | None = None,
     without_overlap: bool = False,
     with_texts: bool = False,
-    with_files: Sequence[str | Path] = (),
+    with_files: str | Path | Sequence[str | Path] = (),
 ) -> dict[str, Path]:
     """Build a report from records: a comparison's, a paper's or a study's; no run is repeated.
 
@@ -53,9 +53,9 @@ def build_report(
         ['json', 'md']
 
     Args:
-        name: a paper, a definition file (.toml), a comparison or a study; or scores that others
-            made, a file or folder as `harness.verdict` takes them.
-        workdir: the work directory whose runs are read.
+        name: a paper, a definition file (.toml), a comparison or a study, by name or as `compare`
+            and `study` return it; or scores that others made, as `harness.verdict` takes them.
+        workdir: the work directory whose runs are read; of a result, its own.
         formats: any of "html" (`index.html`), "md" (`report.md`), "latex" (`report.tex`,
             `tables/*.tex`, `references.bib`), "csv" (`tables/*.csv`), "pdf" (`report.pdf`),
             "ro-crate" (`ro-crate-metadata.json`, of all the files) and, of a comparison,
@@ -80,24 +80,28 @@ def build_report(
     """
     from reports.papers import definition
 
+    formats = as_list(formats)
     check_formats(formats)
     workdir = Path(workdir)
-    if out is not None:
-        out = Path(out)
-    else:
-        out = None
+    out = None if out is None else Path(out)
+    if hasattr(name, "workdir"):
+        workdir = Path(name.workdir)
+        name = name.name
+    if isinstance(name, Path):
+        name = str(name)
+    of_comparison = {"without_overlap": without_overlap, "with_texts": with_texts}
+    if not isinstance(name, str):
+        refuse_with_scores(**of_comparison)
+        return _write_scores(name, workdir, out, formats)
     if with_files:
-        joined = _join(name, workdir, [Path(file) for file in with_files])
+        joined = _join(name, workdir, [Path(file) for file in as_list(with_files)])
         return _write(joined, out or workdir / "reports" / slug(f"{name}-joined"), formats)
     if out is None:
         refuse_links(workdir)
     is_comparison = name in comparison_files(workdir)
     if Path(name).suffix != ".toml" and not is_comparison and is_score_table(name):
-        from reports.scores.score_report import describe_scores
-
-        source = Path(name)
-        report = Report(describe_scores(source), {"scores": source.name})
-        return _write(report, out or workdir / "reports" / slug(source.stem), formats)
+        refuse_with_scores(**of_comparison)
+        return _write_scores(name, workdir, out, formats)
     if not without_overlap and (defined := definition.load(name)) is not None:
         return _write(
             describe_paper(workdir, defined),
@@ -107,6 +111,27 @@ def build_report(
     report = describe(name, workdir, without_overlap=without_overlap, with_texts=with_texts)
     folder = workdir / "reports" / slug(f"{name}-without-overlap" if without_overlap else name)
     return _write(report, out or folder, formats)
+
+
+def _write_scores(
+    source: Any, workdir: Path, out: Path | None, formats: Sequence[str]
+) -> dict[str, Path]:
+    """Write the report of scores that others made.
+
+    Raises:
+        InputError: they are none.
+    """
+    from reports.scores.score_report import describe_scores
+
+    if not is_score_table(source):
+        kind = type(source).__name__
+        message = f"expected a name, the result of a call or scores, not {kind}"
+        raise InputError(message, key="name")
+    title = "scores"
+    if isinstance(source, str | Path):
+        title = Path(source).name
+    report = Report(describe_scores(source, title), {"scores": title})
+    return _write(report, out or workdir / "reports" / slug(Path(title).stem), formats)
 
 
 def _join(name: str, workdir: Path, files: Sequence[Path]) -> Report:

@@ -31,7 +31,7 @@ from harness.runs.grid import describe_record
 from harness.runs.plan import Job, Plan, make_plan
 from harness.runs.progress import Progress, RunState
 from harness.runs.runner import Runner
-from harness.tracking import Tracker
+from harness.tracking import Tracker, open_tracker
 from studies import trials
 from studies.definition.space import Space, plan_trials
 from studies.definition.study import DEV, ENUMERATED, Study
@@ -46,8 +46,7 @@ def run_trials(
     settings: ExecutorSettings,
     *,
     where: str,
-    tracked: bool = False,
-    tracking_uri: str | None = None,
+    tracking_uri: str | None = "none",
     quiet: bool = True,
     page: Callable[[dict[str, Any], float], str] | None = None,
 ) -> optuna.Study:
@@ -55,7 +54,7 @@ def run_trials(
 
     Args:
         where: the file or preset, for messages.
-        tracked, tracking_uri, quiet: as `harness.study`.
+        tracking_uri, quiet: as `harness.study`.
         page: makes the live page, as in `Progress`; without it there is none.
 
     Raises:
@@ -82,9 +81,9 @@ def run_trials(
         stored.sampler = make_sampler(study, begun)
         stored.pruner = make_pruner(study, study.steps or 1000)
         planned = plan_trials(study, space)
-        tracker = None
-        if tracked:
-            tracker = ending.enter_context(closing(Tracker(workdir, study.name, tracking_uri)))
+        tracker = open_tracker(workdir, study.name, tracking_uri)
+        if tracker is not None:
+            ending.enter_context(closing(tracker))
         resumed, left = trials.queue_slots(storage, stored, planned)
         if left or _is_start_missing(stored, study, workdir):
             reporter = ending.enter_context(Reporter(left, quiet=quiet))

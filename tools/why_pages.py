@@ -180,14 +180,14 @@ def answer(name: str, workdir: Path) -> dict[str, Any]:
     comparison = f"why-{name}"
     if read_comparison_file(workdir, comparison) is None:
         experiment = {"name": comparison, **experiment_of(question, workdir)}
-        harness.compare(experiment, workdir=workdir, tracked=False, formats=[])
+        harness.compare(experiment, workdir=workdir, tracking_uri="none", formats=[])
     found = harness.why(
         workdir,
         *question.names,
         comparison=comparison,
         factors=question.factors,
         runs=1000,
-        tracked=False,
+        tracking_uri="none",
         formats=["md"],
     )
     lines = found.text.splitlines()

@@ -28,6 +28,7 @@ from harness.runs.experiment import Experiment
 from harness.runs.selection import Budget
 from harness.runs.until import Until
 from reports.build import build_report as report
+from reports.decide.examples_answer import examples
 from reports.decide.gate_answer import gate
 from reports.decide.power_answer import power
 from reports.decide.verdict_answer import verdict
@@ -42,6 +43,7 @@ __all__ = [
     "Until",
     "compare",
     "evaluate",
+    "examples",
     "gate",
     "load",
     "load_model",

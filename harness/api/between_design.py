@@ -23,7 +23,7 @@ from harness.runs.plan import Plan
 from harness.runs.progress import Progress
 from harness.runs.rows import Row
 from harness.runs.runner import Runner
-from harness.tracking import Tracker
+from harness.tracking import open_tracker
 from reports.live import page
 from reports.why.explanation import parts_of, unions
 from reports.why.shares import Design, Subset, draw_orders
@@ -180,7 +180,7 @@ def run_design(
     plan: Plan,
     folder: Path,
     reporter: Reporter,
-    tracking: str | None,
+    tracking_uri: str | None,
     command: str,
 ) -> None:
     """Run the rows of a design as an ordinary comparison.
@@ -190,10 +190,7 @@ def run_design(
     """
     e = plan.experiment
     with comparison_lock(folder, e.name):
-        if tracking == "none":
-            tracker = None
-        else:
-            tracker = Tracker(folder, e.name, tracking)
+        tracker = open_tracker(folder, e.name, tracking_uri)
         make_executor = registry.load(registry.EXECUTORS, e.executor.name)
         executor = make_executor(e.executor, folder)
         with reporter, closing(tracker) if tracker is not None else nullcontext():

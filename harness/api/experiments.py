@@ -16,6 +16,7 @@ from harness.api import keywords
 from harness.api.adoption import conclude
 from harness.api.methods import register_given
 from harness.api.result import Comparison
+from harness.config import as_list
 from harness.contamination.check import CheckedText, find_overlaps, selection_text, training_text
 from harness.errors import InputError, naming
 from harness.evaluation.given_models import make_model_method, makes_vectors
@@ -52,7 +53,7 @@ from harness.runs.sizes import resolve_sizes
 from harness.runs.until import MoreSeeds, Until, check_until
 from harness.seeds import preserve_random_state
 from harness.sources import TrainingText
-from harness.tracking import Tracker
+from harness.tracking import Tracker, open_tracker
 from reports import build
 from reports.decide.sequential import RULE, analyse
 from reports.live import page
@@ -175,17 +176,16 @@ def compare(
     shared: Mapping[str, Any] | None = None,
     device: str | None = None,
     precision: str | None = None,
-    overrides: Sequence[str] = (),
-    only: Sequence[str] = (),
+    overrides: str | Sequence[str] = (),
+    only: str | Sequence[str] = (),
     rehearse: bool = False,
     tune: int | Budget | None = None,
     until: Until | Literal["decided"] | None = None,
-    tracked: bool = True,
     tracking_uri: str | None = None,
-    formats: Sequence[str] = FORMATS,
+    formats: str | Sequence[str] = FORMATS,
     executor: str | Mapping[str, Any] | ExecutorSettings | None = None,
     progress: Reporter | None = None,
-    against: Sequence[str | Path] = (),
+    against: str | Path | Sequence[str | Path] = (),
     **options: Any,
 ) -> Comparison:
     """Train every row of an experiment under the same conditions, evaluate, track and report;
@@ -193,7 +193,7 @@ def compare(
 
         >>> found = harness.compare(
         ...     [{"name": pooling, "method": "pooling", "config": {"pooling": pooling}} for pooling in ("cls", "mean")],
-        ...     name="poolings", suites="Embedded-STS-natural", workdir=work, tracked=False, formats=[],
+        ...     name="poolings", suites="Embedded-STS-natural", workdir=work, tracking_uri="none", formats=[],
         ... )
         >>> found.scores().query("metric == 'spearman' and aggregation == 'all'")[["row", "n"]].values.tolist()
         [['cls', 1035], ['mean', 1035]]
@@ -204,16 +204,18 @@ def compare(
             (objects with `encode` or functions of texts) or tables as under [[methods]].
         workdir: the work directory. The same call resumes where it stopped.
         name, seeds, suites, base_models, dev, max_steps, preset, device, precision: override the
-            keys of the same names; `base_model` is the one of `base_models`. `seeds` is their
+            keys of the same names; `base_model` is the only one of `base_models`. `seeds` is their
             number or a list: `3` and `[1, 2, 3]` are three runs a row. `suites` and `dev` may be
-            files (`{task = "pairs.csv", columns = {...}}` names columns) and frames. An experiment
-            that is in no file and names no `dev` set selects checkpoints on the embedded one.
+            files (`{"task": "pairs.csv", "columns": {...}}` names columns) and frames. An
+            experiment that is in no file and names no `dev` set selects checkpoints on the embedded
+            one; with `dev="none"` the last weights are used.
         corpus, columns, limit: the training text as `train` takes it: a URI, a path, a list of texts
             or pairs, a frame, a `datasets.Dataset`, or a table as under [corpus]; what is no file
             is stored in `workdir`/data.
         shared, options: values of every method that has such an option, above presets and below a
             row's own: `shared={"pooling": "mean"}`, or just `pooling="mean"`.
-        overrides: other values, as `--set` takes them: "methods.simcse.temperature=0.1".
+        overrides: other values, as `--set` takes them: "methods.simcse.temperature=0.1". One of
+            these, as of `only`, `formats` and `against`, needs no list.
         only: blocks of the file, or patterns of rows ("SCD*"), to run as a comparison of its own.
         rehearse: the same with the embedded model, the beginning of each text and few training
             steps, as the file's [rehearsal] says; rows and tasks whose data is not available are
@@ -222,8 +224,8 @@ def compare(
             of its own. A `Budget` also sets the training steps of a trial.
         until: "decided" adds seeds, one at a time, to the rows that are not decided yet. An `Until`
             bounds them.
-        tracked, tracking_uri: whether runs go to MLflow, and to which store (default: sqlite in
-            `workdir`).
+        tracking_uri: MLflow's server or database that gets the runs (default: sqlite in `workdir`);
+            "none" tracks nothing.
         formats: of the report: "html", "md", "latex", "csv", "pdf", "ro-crate", "every-eval-ever";
             [] writes none.
         executor: where runs are executed: "processes", or keys of the table [executor]; they
@@ -242,13 +244,14 @@ def compare(
         RunError: a search or the report failed, or a stop was requested; the message says what was
             saved.
     """
+    formats = as_list(formats)
     check_formats(formats)  # now, and not when all runs have ended
     reporter = progress or Reporter.of_caller()
     folder = checked_workdir(workdir, create=False)
     given: dict[str, Any] = {
         "name": name,
         "seeds": seeds,
-        "base_models": base_models if base_model is None else base_model,
+        "base_models": _one_of(base_model, base_models),
         "max_steps": max_steps,
         "preset": preset,
         "device": device,
@@ -264,29 +267,29 @@ def compare(
         given["suites"] = store.frames("suites", suites)
         given["dev"] = store.frames("dev", dev)
         given["corpus"] = store.corpus(corpus, columns, limit)
-        changes = list(overrides)
+        changes = as_list(overrides)
         changes += keywords.as_overrides(**given)
         changes += keywords.table_overrides("shared", shared)
         changes += keywords.table_overrides("shared", options)
         if options:
-            methods = [row.method for row in read_experiment(source, overrides).methods]
+            methods = [row.method for row in read_experiment(source, as_list(overrides)).methods]
             keywords.check_options(compare, options, methods)
         planned = plan_comparison(
             source,
             overrides=changes,
-            only=only,
+            only=as_list(only),
             rehearse=rehearse,
-            tune=Budget(tune) if isinstance(tune, int) else tune,
-            until=Until() if until == "decided" else until,
-            against=against,
+            tune=_budget_of(tune),
+            until=_until_of(until),
+            against=as_list(against),
             executor=executor,
         )
     folder = checked_workdir(workdir)
     name = planned.plan.experiment.name
     with comparison_lock(folder, name):
         if planned.budget is not None:
-            _tune(planned, planned.budget, folder, reporter, tracked, tracking_uri)
-        tracker = Tracker(folder, name, tracking_uri) if tracked else None
+            _tune(planned, planned.budget, folder, reporter, tracking_uri)
+        tracker = open_tracker(folder, name, tracking_uri)
         ending = closing(tracker) if tracker is not None else nullcontext()
         with refuse_exits(), reporter, ending:
             grid = _run(planned, folder, reporter, tracker)
@@ -302,6 +305,46 @@ def compare(
         paper: build.build_report(paper, folder, formats=formats) for paper in experiment.reports
     }
     return Comparison(name, folder, grid.all_records(), experiment, written, further, decision)
+
+
+def _one_of(base_model: str | None, base_models: Any) -> Any:
+    """Return the base models of a call.
+
+    Raises:
+        InputError: both keywords are given.
+    """
+    if base_model is None:
+        return base_models
+    if base_models is not None:
+        message = "is given in two ways"
+        raise InputError(message, key="base_model", remedy="leave out base_model or base_models")
+    return base_model
+
+
+def _budget_of(given: Any) -> Budget | None:
+    """Return the budget of a search: of a number of trials, or as it is given.
+
+    Raises:
+        InputError: it is neither.
+    """
+    if given is None or isinstance(given, Budget):
+        return given
+    if isinstance(given, int):
+        return Budget(given)
+    raise InputError(f"expected a number of trials or a Budget, not {given!r}", key="tune")
+
+
+def _until_of(given: Any) -> Until | None:
+    """Return when to stop adding seeds.
+
+    Raises:
+        InputError: it is neither "decided" nor an `Until`.
+    """
+    if given is None or isinstance(given, Until):
+        return given
+    if given == "decided":
+        return Until()
+    raise InputError(f'expected "decided" or an Until, not {given!r}', key="until")
 
 
 def _source(experiment: Source) -> str | Experiment:
@@ -386,7 +429,6 @@ def _tune(
     budget: Budget,
     folder: Path,
     reporter: Reporter,
-    tracked: bool,
     tracking_uri: str | None,
 ) -> None:
     """Search every row, and plan the best configurations as rows of their own."""
@@ -397,7 +439,6 @@ def _tune(
         untuned,
         budget,
         folder,
-        tracked=tracked,
         tracking_uri=tracking_uri,
         quiet=reporter.quiet,
         page=page,

@@ -11,6 +11,7 @@ from typing import Any
 
 from harness.api.between_design import Designer, Made, describe_plan, run_design
 from harness.api.between_rows import Ends, find_between
+from harness.config import as_list
 from harness.errors import InputError
 from harness.executors.executor import ExecutorSettings
 from harness.machine.progress import Reporter
@@ -53,15 +54,14 @@ def why(
     on: str = "",
     comparison: str = "",
     base_model: str = "",
-    factors: Sequence[str] = (),
-    join: Sequence[str] = (),
+    factors: str | Sequence[str] = (),
+    join: str | Sequence[str] = (),
     runs: int | None = None,
     seeds: int | None = None,
     equivalence: float = 0.5,
     executor: str | Mapping[str, Any] | ExecutorSettings | None = None,
-    tracked: bool = True,
     tracking_uri: str | None = None,
-    formats: Sequence[str] = FORMATS,
+    formats: str | Sequence[str] = FORMATS,
     progress: Reporter | None = None,
 ) -> Answer:
     """Split the difference between row `a` and row `b` into shares of the settings in which they
@@ -71,7 +71,7 @@ def why(
     the others of `b`. The share of a setting is what its change adds in the mean over all orders of
     changes (its Shapley value); the shares sum to the difference. Runs that exist are reused.
 
-        >>> answer = harness.why(work, "mean", "cls", runs=0, formats=[], tracked=False)
+        >>> answer = harness.why(work, "mean", "cls", runs=0, formats=[], tracking_uri="none")
         >>> [share["factor"] for share in answer.data["factors"]]
         ['pooling']
 
@@ -86,12 +86,12 @@ def why(
             what is left between it and `b`.
         on, comparison, base_model: as `harness.verdict` has them.
         factors: names of factors that are one each; all others are joined.
-        join: names joined by "+", that are changed together.
+        join: names joined by "+", which are changed together.
         runs: how many new runs may be made. Left out, nothing is trained: the answer lists the rows
             between, how many of their runs exist, and what the others cost.
         seeds: of every row; by default those that both rows have.
         equivalence: points; less is no difference that matters.
-        executor, tracked, tracking_uri, formats, progress: as `harness.compare` has them.
+        executor, tracking_uri, formats, progress: as `harness.compare` has them.
 
     Returns:
         In `data`: "difference", "factors" (of each the share with its interval, and what it adds
@@ -102,7 +102,10 @@ def why(
             `runs` allows.
         RunError: a stop was requested; the same call resumes.
     """
+    formats = as_list(formats)
     check_formats(formats)
+    factors = as_list(factors)
+    join = as_list(join)
     others = bool(b) + bool(against_preset) + bool(against)
     _check_question(others, equivalence)
     read = comparison_of(found, comparison)
@@ -132,9 +135,8 @@ def why(
             remedy=f"give --runs {made.missing}, or fewer factors with --join or --factors",
         )
     reporter = progress or Reporter.of_caller()
-    tracking = tracking_uri if tracked else "none"
     folder = checked_workdir(read.workdir)
-    run_design(made.plan, folder, reporter, tracking, f"{command} --runs {runs}")
+    run_design(made.plan, folder, reporter, tracking_uri, f"{command} --runs {runs}")
     inquiry = Inquiry(made, between, target, folder, equivalence, published)
     return inquiry.answer(command, formats)
 

@@ -44,15 +44,24 @@ def as_overrides(**given: Any) -> list[str]:
     return overrides
 
 
+def check_table(key: str, values: Any, example: str) -> None:
+    """Check that a keyword holds a dictionary, or nothing.
+
+    Raises:
+        InputError: it holds something else.
+    """
+    if values is not None and not isinstance(values, Mapping):
+        message = f"expected a dictionary, not {type(values).__name__}"
+        raise InputError(message, key=key, remedy=f"write {key}={example}")
+
+
 def table_overrides(table: str, values: Any) -> list[str]:
     """Return values of a table of an experiment as `--set` takes them: the others of it stay.
 
     Raises:
         InputError: it is no table of values.
     """
-    if values is not None and not isinstance(values, Mapping):
-        message = f"expected a dictionary of options, not {type(values).__name__}"
-        raise InputError(message, key=table, remedy=f'write {table}={{"pooling": "mean"}}')
+    check_table(table, values, '{"pooling": "mean"}')
     options = {}
     for key, value in (values or {}).items():
         options[f"{table}.{key}"] = value
@@ -127,6 +136,7 @@ class Store:
         Raises:
             InputError: it is no text.
         """
+        check_table("columns", columns, '{"text": "body"}')
         further: dict[str, Any] = {}
         if columns:
             further["columns"] = dict(columns)

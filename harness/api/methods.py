@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from harness import registry
-from harness.api.keywords import check_options
+from harness.api.keywords import check_options, check_table
 from harness.errors import InputError, RunError, TrainingStopped
 from harness.files.locks import work_lock
 from harness.files.printable import markdown_text
@@ -71,7 +71,7 @@ def train(
             one already: all); or a table of `[corpus]` as {"uri": "text.csv", "limit": 1000}.
         columns: role -> name of the column, of a file or frame: {"text": "body"}.
         dev: what selects the checkpoint: a task with a dev split, a file or frame of scored pairs,
-            or a table of `[dev]`; None: the last weights are used.
+            or a table of `[dev]`; "none" or None: the last weights are used.
         seed: the only source of randomness.
         progress: as in `compare`.
 
@@ -85,9 +85,11 @@ def train(
         RunError: an error in the method's own code, with its line.
     """
     if isinstance(method, Method):
-        if config or preset or options:
+        if config or preset or family or options:
             message = "this method is an instance, which has its options"
-            raise InputError(message, key="config, preset, options", remedy="leave them out")
+            raise InputError(
+                message, key="config, preset, family, options", remedy="leave them out"
+            )
         kind = register_given(method)
         settled = method.config
         base_model = method.base_model
@@ -97,6 +99,7 @@ def train(
         else:
             kind = register_given(method)
         check_options(train, options, [kind.name])
+        check_table("config", config, '{"pooling": "mean"}')
         values = {**(config or {}), **options}
         settled = kind.configure(values, preset=preset, family=family, base_model=base_model)
     target = None
@@ -110,7 +113,8 @@ def train(
     if fitted.text != "none":
         items = _load_text(corpus, fitted.text, limit, columns)
     dev_set = None
-    if dev is not None and hasattr(settled, "learning_rate"):
+    is_none = dev is None or (isinstance(dev, str) and dev == "none")
+    if not is_none and hasattr(settled, "learning_rate"):
         dev_set = _load_dev(dev)
     lock = work_lock(folder) if folder is not None else nullcontext()
     reporter = progress or Reporter.of_caller()
@@ -166,6 +170,7 @@ def _load_text(
     columns: Mapping[str, str] | None,
 ) -> Corpus:
     """Return the training text; see `train`."""
+    check_table("columns", columns, '{"text": "body"}')
     if isinstance(given, Mapping) and "uri" in given:
         settings = CorpusSettings.parse({"kind": kind, **given}, "corpus")
         given, kind = settings.uri, settings.kind

@@ -41,7 +41,7 @@ def evaluate(
     device: str = "auto",
     cached: bool = True,
     progress: Reporter | None = None,
-    prompts: Mapping[str, str] | Literal["own"] | None = None,
+    prompts: Mapping[str, str] | str | Path | None = None,
     version: str = "",
     trust_remote_code: bool = False,
     backend: Literal["torch", "onnx", "openvino"] = "torch",
@@ -75,9 +75,9 @@ def evaluate(
         cached: store the vectors for the next evaluation of the same model, and use those of
             earlier ones; only of a model that is given by name or folder.
         progress: as in `compare`.
-        prompts: the prompts before the texts, by kind of task (`harness.tasks.prompts`), or "own":
-            what the model's configuration has. By default a method's own, or the prompt that the
-            configuration names as its default.
+        prompts: the prompts before the texts, by kind of task (`harness.tasks.prompts`), a JSON
+            file of them, or "own": what the model's configuration has. By default a method's own,
+            or the prompt that the configuration names as its default.
         version: of what is behind an endpoint; its vectors are stored under it.
         trust_remote_code: a model of mteb may run the code of its repository.
         backend: what sentence-transformers runs the model with.
@@ -99,6 +99,7 @@ def evaluate(
     from harness.evaluation.named_models import open_outside
     from harness.evaluation.scoring import evaluate as score_all
     from harness.machine.environment import pick_devices
+    from harness.tasks.prompts import read_prompts
     from harness.tasks.vectors import Origin
 
     _check_count("batch_size", batch_size)
@@ -130,9 +131,8 @@ def evaluate(
     if mteb_results is not None:
         public = public_name(name, model_name, revision)
     # The caller's own object is not changed.
-    copied = prompts is not None
-    opened = open_any(model, pooling, max_length, backend, dtype, copied=copied)
-    before, remark = choose_prompts(model, opened, prompts)
+    opened = open_any(model, pooling, max_length, backend, dtype, copied=prompts is not None)
+    before, remark = choose_prompts(model, opened, read_prompts(prompts))
 
     def encode(texts: list[str]) -> Any:
         options = {"batch_size": batch_size, "show_progress_bar": bars}
@@ -195,7 +195,7 @@ def sensitivity(
     model: str | Path | Method | SentenceTransformer | Callable[[list[str]], Any],
     suites: Any = ("sts",),
     *,
-    vary: Sequence[str] | Mapping[str, Sequence[Any]] = (
+    vary: str | Sequence[str] | Mapping[str, Sequence[Any]] = (
         "dtype",
         "batch_size",
         "padding",
@@ -207,7 +207,7 @@ def sensitivity(
     batch_size: int = 64,
     dtype: Literal["fp32", "bf16", "fp16"] = "fp32",
     device: str = "auto",
-    prompts: Mapping[str, str] | Literal["own"] | None = None,
+    prompts: Mapping[str, str] | str | Path | None = None,
 ) -> Sensitivity:
     """Measure how much the scores of a model move with what should not matter.
 
@@ -235,6 +235,7 @@ def sensitivity(
     from harness.evaluation.named_models import open_outside
     from harness.evaluation.sensitivity import SensitivityRun, choose_settings
     from harness.machine.environment import pick_device
+    from harness.tasks.prompts import read_prompts
 
     _check_count("batch_size", batch_size)
     _check_count("max_length", max_length)
@@ -242,13 +243,14 @@ def sensitivity(
     if isinstance(model, str):
         opens = open_outside(model) or model
     where = pick_device(device)
-    settings = choose_settings(vary, where)
-    reference = open_any(opens, pooling, max_length, copied=prompts is not None)
-    before, _ = choose_prompts(opens, reference, prompts)
+    settings = choose_settings([vary] if isinstance(vary, str) else vary, where)
+    asked = read_prompts(prompts)
+    reference = open_any(opens, pooling, max_length, copied=asked is not None)
+    before, _ = choose_prompts(opens, reference, asked)
 
     def open_model(dtype: str) -> Any:
         opened = open_any(opens, pooling, max_length, dtype=dtype, copied=True)
-        choose_prompts(opens, opened, prompts)  # a foreign model's own are turned off
+        choose_prompts(opens, opened, asked)  # a foreign model's own are turned off
         return opened
 
     tasks = resolve_suites(suites, source)

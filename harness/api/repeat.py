@@ -169,7 +169,7 @@ def repeat(
             compare(
                 experiment,
                 workdir=workdir,
-                tracked=False,
+                tracking_uri="none",
                 formats=[],
                 executor="serial",
                 progress=progress,

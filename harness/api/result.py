@@ -14,6 +14,7 @@ from harness.results.record import Record
 from harness.results.store import DESIGN, comparison_files, read_comparison_file, read_records
 from harness.runs.experiment import Experiment, read_experiment
 from reports.comparison.terminal_summary import summary_table
+from reports.decide.examples_answer import examples
 from reports.decide.verdict_answer import verdict
 from reports.with_report import WithReport
 
@@ -73,21 +74,23 @@ class Comparison(WithReport):
         """Did every run come to a result? A collapsed or diverged training is one."""
         return "failed" if self.failed else "finished"
 
-    def verdict(
-        self,
-        a: str = "",
-        b: str = "",
-        *,
-        on: str = "",
-        equivalence: float = 0.5,
-    ) -> Answer:
-        """Is row `a` better than `b`? All pairs of rows without them; arguments as
-        `harness.verdict` has them.
+    def verdict(self, a: str = "", b: str = "", **options: Any) -> Answer:
+        """Is row `a` better than `b`? All pairs of rows without them; options as `harness.verdict`
+        has them.
 
-        >>> found.verdict("mean", "cls").data["verdict"]
+        >>> found.verdict("mean", "cls", equivalence=1).data["verdict"]
         'better'
         """
-        return verdict(self, a, b, on=on, equivalence=equivalence)
+        return verdict(self, a, b, **options)
+
+    def examples(self, a: str = "", b: str = "", **options: Any) -> Answer:
+        """The examples on which rows `a` and `b` differ most, or that most rows get wrong; options
+        as `harness.examples` has them.
+
+        >>> found.examples(top=3).frame()["task"].unique().tolist()
+        ['Embedded-STS-natural']
+        """
+        return examples(self, a, b, **options)
 
     def why(self, a: str, b: str = "", **options: Any) -> Answer:
         """Which settings make the difference between row `a` and row `b`? Options as `harness.why`

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from harness import registry
 from harness.api.keywords import as_overrides, check_options, storing, table_overrides
 from harness.api.methods import register_given
+from harness.config import as_list
 from harness.errors import InputError, naming
 from harness.executors.executor import ExecutorSettings, check_known, executor_settings
 from harness.files.reading import is_there
@@ -57,10 +58,9 @@ def study(
     config: Mapping[str, Any] | None = None,
     device: str | None = None,
     precision: str | None = None,
-    overrides: Sequence[str] = (),
+    overrides: str | Sequence[str] = (),
     quick: bool = False,
     executor: str | Mapping[str, Any] | ExecutorSettings | None = None,
-    tracked: bool = True,
     tracking_uri: str | None = None,
     progress: Reporter | None = None,
     **options: Any,
@@ -72,7 +72,7 @@ def study(
         ...     {"name": "share", "method": "whitening", "sampler": "grid", "space": {"k": [16, 32]},
         ...      "corpus": {"uri": "embedded:sentences", "limit": 64},
         ...      "suites": ["Embedded-STS-contrast"], "objective": "Embedded-STS-contrast"},
-        ...     workdir=work / "study", tracked=False,
+        ...     workdir=work / "study", tracking_uri="none",
         ... )
         >>> sorted(found.trials()["k"])
         [16, 32]
@@ -91,7 +91,7 @@ def study(
         quick: the file's small size.
         executor: where runs are executed: "processes", or keys of the table [executor], as
             {"workers": 2}.
-        tracked, tracking_uri: whether runs go to MLflow, and to which store.
+        tracking_uri: as in `compare`.
         progress: as in `compare`; of a reporter of your own only whether it is quiet counts.
 
     Raises:
@@ -117,7 +117,7 @@ def study(
         given["dev"] = store.frames("dev", dev)
         given["corpus"] = store.corpus(corpus, columns, limit)
         shared = [*table_overrides("config", config), *table_overrides("config", options)]
-        changes = [*overrides, *as_overrides(**given), *shared]
+        changes = [*as_list(overrides), *as_overrides(**given), *shared]
         definition = read_study(source, changes, quick=quick, name=name)
         check_options(study, options, [definition.method])
         if isinstance(source, str | Path):
@@ -126,8 +126,8 @@ def study(
             where = f'study "{definition.name}"'
         searched = read_space(definition, where)
         settings = _check_run(definition, searched, executor, where)
-    more: dict[str, Any] = {"tracked": tracked, "tracking_uri": tracking_uri}
-    return _run(definition, searched, settings, workdir, reporter, where=where, **more)
+    more: dict[str, Any] = {"where": where, "tracking_uri": tracking_uri}
+    return _run(definition, searched, settings, workdir, reporter, **more)
 
 
 def read_space(definition: Study, where: str) -> Space:
@@ -151,7 +151,6 @@ def run_study(
     workdir: str | Path,
     *,
     executor: str | Mapping[str, Any] | ExecutorSettings | None,
-    tracked: bool,
     tracking_uri: str | None,
     progress: Reporter,
 ) -> StudyResult:
@@ -161,8 +160,8 @@ def run_study(
     where = f'study "{definition.name}"'
     forget_loaded()
     settings = _check_run(definition, searched, executor, where)
-    more: dict[str, Any] = {"tracked": tracked, "tracking_uri": tracking_uri}
-    return _run(definition, searched, settings, workdir, progress, where=where, **more)
+    more: dict[str, Any] = {"where": where, "tracking_uri": tracking_uri}
+    return _run(definition, searched, settings, workdir, progress, **more)
 
 
 def _check_run(

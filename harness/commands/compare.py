@@ -132,6 +132,7 @@ def run(args: argparse.Namespace) -> int:
             args.workdir,
             measure=args.measure,
             freeze=args.freeze,
+            executor=options.executor_of(args),
             **choices,
         )
     choices |= {"formats": args.format or report_folder.FORMATS, **options.run_settings(args)}

@@ -5,8 +5,6 @@ where rows differ.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from harness.commands.options import (
@@ -22,16 +20,13 @@ from harness.commands.options import (
     one_name,
     reading,
 )
-from harness.config import nearest
 from harness.errors import InputError
-from harness.files.printable import one_line, tell, tell_json, tell_lines
+from harness.files.printable import tell_json, tell_lines
 
 if TYPE_CHECKING:
     from harness.results.answer import Answer
-    from reports.explore.examples import Chosen
-    from reports.load import RecordedResults, RecordedRow
 
-_SHARED = ("on", "block", "comparison")
+_SHARED = ("on", "block", "comparison", "base_model")
 
 
 def register(commands: Commands) -> None:
@@ -79,6 +74,7 @@ def register(commands: Commands) -> None:
         WORKDIR,
         COMPARISON,
         target,
+        ROW_BASE_MODEL,
         JSON,
         help="say what differences a number of seeds can detect, and how many seeds a difference takes",
         description="Simulate the verdicts of `harness verdict` with the spread of seeds and examples that the records "
@@ -211,7 +207,7 @@ def run_verdict(args: argparse.Namespace) -> int:
     """Print the verdict."""
     from reports.decide.verdict_answer import verdict
 
-    options = (*_SHARED, "base_model", "equivalence", "without_overlap")
+    options = (*_SHARED, "equivalence", "without_overlap")
     found = _scores_of(args) or args.workdir
     return _show(
         args, verdict(found, *two_rows(args), **{name: getattr(args, name) for name in options})
@@ -276,86 +272,8 @@ def _show(args: argparse.Namespace, answer: Answer) -> int:
 @reading
 def run_examples(args: argparse.Namespace) -> int:
     """Print the examples."""
-    from reports.decide.question import comparison_of, two_rows_of
-    from reports.explore.examples import choose_differing, choose_hard, read_tasks
+    from reports.decide.examples_answer import examples
 
-    labels = two_rows(args)
-    if args.top < 1:
-        raise InputError(f"--top {args.top}: a number of examples, 1 or more", key="--top")
-    comparison = comparison_of(args.workdir, args.comparison)
-    rows: tuple[RecordedRow, ...] = ()
-    if labels:
-        rows = two_rows_of(comparison.rows, labels[0], labels[1], args.base_model)
-    tasks = []
-    for task in read_tasks(comparison, lambda task: not args.task or task in args.task):
-        if all(row.key in task.runs for row in rows):
-            tasks.append(task)
-    _check_stored(comparison, args.task, {task.task for task in tasks})
-    found: list[Chosen] = []
-    for task in tasks:
-        if rows:
-            found += choose_differing(task, rows[0], rows[1], args.top, args.text)
-        elif some := task.rows(comparison, args.base_model):
-            found += choose_hard(task, some, args.top, args.text)
-    reasons = {}
-    for task in tasks:
-        if why := task.known[2]:
-            reasons[task.task] = why
-    if args.json:
-        examples = [asdict(one) for one in found]
-        tell_json({"examples": examples, "without_texts": reasons})
-    else:
-        _print_examples(found, bool(rows), reasons)
-    return 0
-
-
-def _check_stored(
-    comparison: RecordedResults,
-    wanted: Sequence[str],
-    available: set[str],
-) -> None:
-    """Raises:
-    InputError: no run stored the examples of a wanted task, or of any.
-    """
-    for name in wanted:
-        if name not in available:
-            hint = nearest(name, sorted(comparison.scored_tasks))
-            message = f"--task {name}: no run of these rows stored its examples{hint}"
-            raise InputError(message, key="--task")
-    if not available:
-        raise InputError("no run stored examples", file=comparison.name)
-
-
-_ERRORS = (
-    "error, 0 to 1: of a pair, how far its rank by cosine is from its rank by gold score; of a text, "
-    "1 if its label is wrong; of a query, 1 minus its score"
-)
-
-
-def _print_examples(found: list[Chosen], two: bool, reasons: dict[str, str]) -> None:
-    before = ""
-    for one in found:
-        if one.task != before:
-            before = one.task
-            tell(one_line(f"{one.task} ({one.source})"))
-            if one.task in reasons:
-                tell("  " + one_line(f"no texts: {reasons[one.task]}"))
-        sides = []
-        for row, score in one.scores.items():
-            error = one.errors[row]
-            sides.append(f"{row} {score:.3f} (error {error:.2f})")
-        if two:
-            said = "; ".join(sides)
-        else:
-            said = f"median error of {len(sides)} rows {one.by:.2f}"
-        if one.gold:
-            gold = f"gold {one.gold}, "
-        else:
-            gold = ""
-        tell("  " + one_line(f"{one.example}: {gold}{said}"))
-        for text in one.texts or [f"[{', '.join(one.ids)}]"]:
-            tell("      " + one_line(text))
-    if found:
-        tell(_ERRORS)
-    else:
-        tell("no example found")
+    options = ("task", "top", "text", "comparison", "base_model")
+    chosen = {name: getattr(args, name) for name in options}
+    return _show(args, examples(args.workdir, *two_rows(args), **chosen))

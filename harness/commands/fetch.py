@@ -16,6 +16,7 @@ def register(commands: options.Commands) -> None:
         commands,
         "fetch",
         run_fetch,
+        options.CONDITIONS,
         options.SET,
         help="download all models and data that an experiment needs, for machines without a network",
         description="Read every model, text and task of an experiment file, so that the caches have them (HF_HOME and "
@@ -34,8 +35,9 @@ def run_fetch(args: argparse.Namespace) -> int:
     from harness.runs.fetch import cached_bytes, fetch_plan
     from harness.sources.remote.cache_folder import cache_root
 
+    overrides = options.conditions_of(args)
     before = cached_bytes()
-    plan = plan_comparison(args.experiment, to_run=False, overrides=args.overrides).plan
+    plan = plan_comparison(args.experiment, to_run=False, overrides=overrides).plan
     _tell_taken("base models, texts and dev set", cached_bytes() - before)
     missing = 0
     for one in fetch_plan(plan):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.commands import options
@@ -15,9 +14,7 @@ from harness.machine.progress import Reporter
 if TYPE_CHECKING:
     from harness.results.record import Score
 
-_DEVICE = (
-    "auto, cpu, cuda, cuda:N or mps; for encoding also several, as cuda:0,cuda:1 (default: auto)"
-)
+_DEVICE = "auto, cpu, cuda, cuda:N or mps; or several, as cuda:0,cuda:1 (default: auto)"
 _SETTINGS = (
     "source",
     "mteb_results",
@@ -27,10 +24,21 @@ _SETTINGS = (
     "batch_size",
     "device",
     "dtype",
+    "prompts",
     "version",
     "trust_remote_code",
     "backend",
+    "revision",
 )
+_NOT_WITH_SENSITIVITY = {
+    "--backend": "torch",
+    "--model-version": "",
+    "--trust-remote-code": False,
+    "--mteb-results": None,
+    "--model-name": None,
+    "--revision": None,
+}
+"""Options of a single evaluation alone, with their defaults."""
 
 
 def register(commands: options.Commands) -> None:
@@ -120,6 +128,11 @@ def register(commands: options.Commands) -> None:
         metavar="ORG/NAME",
         help="of the model in --mteb-results (default: the hub id)",
     )
+    score.add_argument(
+        "--revision",
+        metavar="TEXT",
+        help="of the model in --mteb-results (default: the hub's commit, or a hash of a folder)",
+    )
     score.add_argument("--device", default="auto", help=_DEVICE)
     score.add_argument(
         "--sensitivity",
@@ -146,6 +159,11 @@ def register(commands: options.Commands) -> None:
         example="harness train simcse --out models/simcse --corpus embedded:sentences --preset mini",
     )
     fit.add_argument("method", help="see: harness list methods")
+    fit.add_argument(
+        "--family",
+        metavar="NAME",
+        help="whose values of the preset (default: the family of the base model)",
+    )
     fit.add_argument("--out", required=True, metavar="FOLDER", help="folder of the saved model")
     fit.add_argument(
         "--corpus",
@@ -155,7 +173,9 @@ def register(commands: options.Commands) -> None:
         help='the text (default: %(default)s); or \'{ uri = "FILE", columns = { text = "NAME" } }\'',
     )
     fit.add_argument("--limit", type=int, metavar="N", help="use the first N items of the text")
-    fit.add_argument("--device", default="auto", help=_DEVICE)
+    fit.add_argument(
+        "--device", default="auto", help="auto, cpu, cuda, cuda:N or mps (default: auto)"
+    )
     fit.add_argument(
         "--seed",
         type=int,
@@ -183,12 +203,12 @@ def train(args: argparse.Namespace) -> int:
     """Exit code 0 when the model was saved, 1 when training collapsed or diverged."""
     from harness import api
 
-    names = ("out", "preset", "base_model", "corpus", "limit", "seed", "device", "precision")
+    names = ["out", "preset", "family", "base_model", "corpus", "limit", "dev"]
+    names += ["seed", "device", "precision"]
     try:
         api.train(
             args.method,
             config=dict(args.config),
-            dev=None if args.dev == "none" else args.dev,
             progress=Reporter(quiet=args.quiet),
             **{name: getattr(args, name) for name in names},
         )
@@ -210,7 +230,6 @@ def evaluate(args: argparse.Namespace) -> int:
         args.model,
         suites,
         cached=not args.no_cache,
-        prompts=_prompts(args.prompts),
         progress=Reporter(quiet=args.quiet),
         **{name: getattr(args, name) for name in _SETTINGS},
     )
@@ -228,17 +247,24 @@ def evaluate(args: argparse.Namespace) -> int:
 
 
 def _show_sensitivity(args: argparse.Namespace, suites: list[str]) -> int:
-    """Print how much the scores of a model move; exit code 0."""
+    """Print how much the scores of a model move; exit code 0.
+
+    Raises:
+        InputError: an option of a single evaluation is given.
+    """
     from harness import api
 
+    for option, usual in _NOT_WITH_SENSITIVITY.items():
+        name = "version" if option == "--model-version" else option[2:].replace("-", "_")
+        if getattr(args, name) != usual:
+            raise InputError("does not go with --sensitivity", key=option)
     chosen: dict[str, Any] = {}
     if args.vary:
         chosen["vary"] = _parse_vary(args.vary, args.device)
-    names = ("source", "pooling", "max_length", "batch_size", "dtype", "device")
+    names = ("source", "pooling", "max_length", "batch_size", "dtype", "device", "prompts")
     found = api.sensitivity(
         args.model,
         suites,
-        prompts=_prompts(args.prompts),
         **{name: getattr(args, name) for name in names},
         **chosen,
     )
@@ -270,24 +296,6 @@ def _parse_vary(given: list[str], device: str) -> dict[str, list[Any]]:
         else:
             chosen |= choose_settings([key], pick_device(device))
     return chosen
-
-
-def _prompts(given: str | None) -> Any:
-    """The prompts of a JSON file, by key; "own" and None are returned unchanged."""
-    from harness.files.reading import read_json
-
-    if given is None or given == "own":
-        return given
-    prompts = read_json(Path(given))
-    are_texts = False
-    if isinstance(prompts, dict):
-        are_texts = all(isinstance(text, str) for text in prompts.values())
-    if not are_texts:
-        raise InputError(
-            f'--prompts {given}: expected texts by kind of task, as {{"STS": "query: "}}',
-            key="--prompts",
-        )
-    return prompts
 
 
 def _show(title: str, result: Any, suites: list[str]) -> None:

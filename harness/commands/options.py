@@ -328,11 +328,15 @@ CONFIG.add_argument(
 )
 
 
+def executor_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Return what the options of `EXECUTOR` say, as the functions of the API take it."""
+    return drop_unset({"name": args.executor, "workers": args.workers})
+
+
 def run_settings(args: argparse.Namespace) -> dict[str, Any]:
     """What the options of `RUNS` say, as the functions of the API take it."""
     return {
-        "executor": drop_unset({"name": args.executor, "workers": args.workers}),
-        "tracked": args.tracking_uri != "none",
+        "executor": executor_of(args),
         "tracking_uri": args.tracking_uri,
         "progress": Reporter(quiet=args.quiet),
     }

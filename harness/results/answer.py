@@ -31,8 +31,8 @@ class Answer:
     rows: Sequence[Mapping[str, Any]] = field(repr=False)
 
     def frame(self) -> pd.DataFrame:
-        """One row a pair of rows (`harness.verdict`), a number of seeds (`harness.power`) or an own
-        file (`harness.pack`); differences in points.
+        """One row a pair of rows (`harness.verdict`), a number of seeds (`harness.power`), an
+        example (`harness.examples`) or an own file (`harness.pack`); differences in points.
         """
         import pandas as pd
 

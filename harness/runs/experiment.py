@@ -8,7 +8,13 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
 
 from harness import registry
 from harness.config import Config, nearest, option, setting
@@ -295,7 +301,10 @@ class Conditions(Config):
     corpora: dict[Kind, CorpusSettings] = option(
         {}, "by kind: text for the methods that learn from another kind"
     )
-    dev: DevSettings | None = option(DevSettings(), "the set that selects checkpoints")
+    dev: DevSettings | None = option(
+        DevSettings(),
+        'the set that selects checkpoints; default: STS-B; "none": the last weights are used',
+    )
     family: str | None = option(
         None, "model family whose preset values are used; default: the base model's"
     )
@@ -396,6 +405,19 @@ class Experiment(Conditions):
     def _number_of_seeds(cls, value: Any) -> Any:
         return expand_seeds(value)
 
+    @field_validator("dev", mode="before")
+    @classmethod
+    def _no_dev_set(cls, value: Any) -> Any:
+        if value == "none":
+            return None
+        return value
+
+    @field_serializer("dev", mode="wrap", when_used="json")
+    def _write_dev(self, value: DevSettings | None, write: SerializerFunctionWrapHandler) -> Any:
+        if value is None:  # TOML has no such value, and the key left out is the default set
+            return "none"
+        return write(value)
+
     @field_validator("methods", "seeds", "base_models")
     @classmethod
     def _not_empty(cls, value: list[Any]) -> list[Any]:
@@ -425,6 +447,8 @@ class Experiment(Conditions):
                 )
         labels = [entry.label for entry in self.methods]
         named = {"baseline": [self.baseline] if self.baseline else []}
+        if self.incumbent and self.dev is None:
+            raise ValueError('key "incumbent": row and run are chosen by a dev set; name one')
         if self.incumbent:
             named["incumbent"] = [self.incumbent]
         else:

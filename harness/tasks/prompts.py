@@ -11,9 +11,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from harness.errors import InputError
 from harness.files.printable import join_some
+from harness.files.reading import read_json
 from harness.tasks.base import Array, Task, Vectors, task_key
 from harness.tasks.vectors import EmbeddingTable, Origin
 
@@ -95,6 +98,33 @@ class Prompts:
         given = ", ".join(f'"{key}"' for key in self.by_key)
         wanted = join_some([f'"{key}"' for key in self.tried], 6)
         return f"no prompt was used: no task here looks for {given}, but for {wanted}"
+
+
+def read_prompts(given: Mapping[str, str] | str | Path | None) -> Any:
+    """Return prompts by key; those of a JSON file, where a path is given. "own" and None are
+    returned unchanged.
+
+    Raises:
+        InputError: no such file, or not a text for each key.
+    """
+    if given is None or given == "own":
+        return given
+    file = None
+    prompts: Any = given
+    if isinstance(given, str | Path):
+        file = Path(given)
+        prompts = read_json(file)
+    are_texts = isinstance(prompts, Mapping)
+    if are_texts:
+        are_texts = all(isinstance(text, str) for text in prompts.values())
+    if not are_texts:
+        raise InputError(
+            "expected texts by kind of task",
+            file=file,
+            key="prompts",
+            remedy='as {"STS": "query: "}',
+        )
+    return prompts
 
 
 def of_mteb(task: Task) -> bool:

@@ -20,7 +20,7 @@ from harness.results.answer import Answer
 from reports.decide.question import comparison_of, question_of, two_rows_of
 from reports.document.table import number_text
 from reports.results import ResultRow
-from reports.scores.score_table import is_score_table, question_of_scores
+from reports.scores.score_table import is_score_table, question_of_scores, refuse_with_scores
 from reports.stats.estimate import Estimate, p_of_at_most
 from reports.stats.online import (
     BETTER,
@@ -134,6 +134,7 @@ def gate(
             key=one_line(baseline),
         )
     if is_score_table(found):
+        refuse_with_scores(comparison=comparison)
         question = question_of_scores(found, on, (baseline, candidate), complete=all_tasks)
     else:
         question = question_of(comparison_of(found, comparison), on)

@@ -11,8 +11,8 @@ from harness.files.printable import one_line
 from harness.results.answer import Answer
 from reports.decide.adoption import MOST_EXAMPLES, describe_count, examples_needed
 from reports.decide.question import comparison_of, question_of
-from reports.decide.verdict_answer import judge_two, rank_two
-from reports.scores.score_table import is_score_table, question_of_scores
+from reports.decide.verdict_answer import has_base_model, judge_two, rank_two
+from reports.scores.score_table import is_score_table, question_of_scores, refuse_with_scores
 from reports.stats.power import CHANCE, MOST_SEEDS, seeds_needed, smallest_difference
 from reports.stats.verdicts import EQUIVALENCE, Question, describe_detectable
 from reports.with_report import WithReport
@@ -75,12 +75,13 @@ def power(
         )
     if found is not None:
         if is_score_table(found):
+            refuse_with_scores(block=block, comparison=comparison, base_model=base_model)
             question = question_of_scores(found, on)
         else:
             question = question_of(comparison_of(found, comparison, block), on)
         if a:
             return _of_two(question, a, b, base_model, difference)
-        designs = _designs_of(question)
+        designs = _designs_of(question, base_model)
     elif sd is not None:
         designs = [PowerDesign("given numbers", 2, sd, EXAMPLES_SD, STS_PAIRS)]
     else:
@@ -153,7 +154,7 @@ class PowerDesign:
         )
 
 
-def _designs_of(question: Question) -> list[PowerDesign]:
+def _designs_of(question: Question, base_model: str) -> list[PowerDesign]:
     """Return the design of each block of rows whose spread over seeds is known.
 
     Raises:
@@ -164,7 +165,7 @@ def _designs_of(question: Question) -> list[PowerDesign]:
     designs = []
     for name, judged in question.blocks().items():
         known = judged.design()
-        if known is not None:
+        if known is not None and has_base_model(judged, base_model):
             _, sd, pairs_sd = known
             what = f"{name}, {title}" if name else title
             rows = len(judged.contenders)
@@ -216,11 +217,18 @@ def _of_two(
         "needed_examples": needed,
     }
     pair = f"{a.label} against {b.label} on {question.target.title}"
-    lines = [
-        f"{pair}: {value:+.2f} points [{low:+.2f}, {high:+.2f}], {count:,} test examples.",
-        f"With these, {describe_detectable(least)} between these two rows.",
-        _describe_examples_needed(needed, wanted, count),
-    ]
+    numbers = f"{pair}: {value:+.2f} points [{low:+.2f}, {high:+.2f}]"
+    if count:
+        lines = [
+            f"{numbers}, {count:,} test examples.",
+            f"With these, {describe_detectable(least)} between these two rows.",
+            _describe_examples_needed(needed, wanted, count),
+        ]
+    else:
+        lines = [
+            f"{numbers}; scores of single examples are not known.",
+            f"With these seeds, {describe_detectable(least)} between these two rows.",
+        ]
     return Answer("\n".join(map(one_line, lines)), [data], [data])
 
 
@@ -309,7 +317,8 @@ def _lines(one: dict[str, Any]) -> list[str]:
     if "difference" in one:
         any_two = _describe_needed(one["needed"])
         planned = _describe_needed(one["needed_planned"])
-        takes = f"A difference of {one['difference']:g} points takes {any_two}"
+        points = "1 point" if one["difference"] == 1 else f"{one['difference']:g} points"
+        takes = f"A difference of {points} takes {any_two}"
         lines.append(f"{takes}; as a planned pair {planned}.")
     return lines
 

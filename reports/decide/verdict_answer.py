@@ -14,7 +14,7 @@ from reports.decide.question import comparison_of, question_of, two_rows_of
 from reports.document.table import TableRow, number_text
 from reports.load import RecordedResults
 from reports.results import ResultRow, Results, base_name
-from reports.scores.score_table import is_score_table, question_of_scores
+from reports.scores.score_table import is_score_table, question_of_scores, refuse_with_scores
 from reports.stats.significance import Difference
 from reports.stats.simultaneous import ALPHA, EXPLORED
 from reports.stats.verdicts import (
@@ -89,6 +89,12 @@ def verdict(
         )
     left_out = ""
     if is_score_table(found):
+        refuse_with_scores(
+            block=block,
+            comparison=comparison,
+            base_model=base_model,
+            without_overlap=without_overlap,
+        )
         question = question_of_scores(found, on)
     else:
         read = comparison_of(found, comparison, block)
@@ -185,7 +191,7 @@ def _all(question: Question, base_model: str, equivalence: float) -> Answer:
     lines = []
     rows = []
     for name, block in question.blocks().items():
-        if len(block.rows) < 2 or not _has_base_model(block, base_model):
+        if len(block.rows) < 2 or not has_base_model(block, base_model):
             continue
         pairs = []
         for (i, j), difference in sorted(block.differences.items()):
@@ -213,7 +219,7 @@ def _all(question: Question, base_model: str, equivalence: float) -> Answer:
     return Answer("\n".join(lines), data, rows)
 
 
-def _has_base_model(block: Ranking, base_model: str) -> bool:
+def has_base_model(block: Ranking, base_model: str) -> bool:
     """True if a row of the block has the base model, which may be named without its owner; or if
     none was named.
     """
@@ -262,7 +268,7 @@ def _table(name: str, block: Ranking) -> list[str]:
         if block.candidates:
             best = ", ".join(row.label for row in block.candidates)
             lines.append(f"may be the best (95 %): {one_line(best)}")
-        lines.append("not significantly different, best first:")
+        lines.append("groups of rows that do not differ significantly, best first:")
         lines += [f"  {one_line(text)}" for text in block.describe_groups()]
 
     remarks = [block.describe_order(), block.describe_left_out()]

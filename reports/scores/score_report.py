@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reports.comparison.headline import headline
 from reports.document.blocks import Block as Part
@@ -21,11 +22,17 @@ from reports.stats.verdicts import Ranking
 from reports.tables.certainty import pairs_table
 from reports.targets import Measure, alone
 
+if TYPE_CHECKING:
+    from reports.read.score_tables import Source
+
 _MOST_TASKS = 12  # columns of the table
 
 
-def describe_scores(source: Path) -> Document:
-    """Return the document of a file or folder that `harness verdict --scores` takes.
+def describe_scores(source: Source, name: str) -> Document:
+    """Return the document of scores as `harness verdict --scores` takes them.
+
+    Args:
+        name: what the source is called.
 
     Raises:
         InputError: bad input, with file, line and column.
@@ -54,7 +61,7 @@ def describe_scores(source: Path) -> Document:
         Section("pairs", "All pairs", [pairs_table(block, "")], folded=True),
         Section("limits", "Limits", [Text(_limits(block), bullets=True)]),
     ]
-    return Document(f"Scores of {source.name}", answer, facts, sections, answer=answer)
+    return Document(f"Scores of {name}", answer, facts, sections, answer=answer)
 
 
 def _has_examples(block: Ranking) -> bool:

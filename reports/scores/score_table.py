@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -59,6 +59,18 @@ def is_score_table(source: object) -> TypeIs[Source]:
         is_workdir = any((path / name).is_dir() for name in ("runs", "comparisons"))
         return path.is_dir() and not is_workdir and holds_results(path)
     return hasattr(source, "columns")
+
+
+def refuse_with_scores(**options: Any) -> None:
+    """Check that no option is given that only a comparison has, where scores of others are judged.
+
+    Raises:
+        InputError: one is given.
+    """
+    for name, value in options.items():
+        if value:
+            key = f"--{name.replace('_', '-')}"
+            raise InputError("goes with a comparison, not with scores of others", key=key)
 
 
 def name_of(source: Source) -> str:

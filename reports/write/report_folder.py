@@ -44,7 +44,7 @@ def check_formats(formats: Sequence[str]) -> None:
     """Raises:
     InputError: one that is not known.
     """
-    for one in [formats] if isinstance(formats, str) else formats:
+    for one in formats:
         if one not in ALL_FORMATS:
             known = list(ALL_FORMATS)
             raise InputError(

@@ -34,7 +34,7 @@ def test_the_loss_and_the_calls_run(
 ) -> None:
     loss, calls = blocks("python")
     options = f'base_models={narrow_bert()!r}, suites="Embedded-STS-natural", '
-    options += 'formats=["csv"], tracked=False, workdir="work/mine")'
+    options += 'formats=["csv"], tracking_uri="none", workdir="work/mine")'
     code = (
         loss.replace("max_steps=24", "max_steps=1")
         .replace('workdir="work/mine")', options)

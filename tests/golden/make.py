@@ -24,7 +24,7 @@ def compute(golden: dict[str, Any], group: str, folder: Path) -> dict[str, dict[
     forget_loaded()
     with pytest.MonkeyPatch.context() as patch:
         short_runs.few_pairs(patch, PAIRS)
-        done = api.compare(experiment, workdir=folder, tracked=False, formats=[])
+        done = api.compare(experiment, workdir=folder, tracking_uri="none", formats=[])
     forget_loaded()
     names = {row["name"] for row in rows}
     scores = {}

@@ -153,7 +153,9 @@ def test_workers_get_a_gpu_and_say_so(tmp_path: Path, gpus: int) -> None:
     }
     share = 1.0 if gpus > 1 else 0.5
     placed = {"name": "processes", "workers": 2, "gpus_per_run": share}
-    found = api.compare(experiment, workdir=tmp_path, executor=placed, tracked=False, formats=[])
+    found = api.compare(
+        experiment, workdir=tmp_path, executor=placed, tracking_uri="none", formats=[]
+    )
     assert found.status == "finished"
     trained = [record for record in read_records(tmp_path, "placed") if record.method == "simcse"]
     assert [str(record.environment["device"])[:4] for record in trained] == ["cuda", "cuda"]

@@ -76,7 +76,7 @@ config = {{ pooling = "cls", learning_rate = 3e-4, batch_size = 8, eval_every = 
 @pytest.fixture(scope="module")
 def compared(few_pairs: None, tmp_path_factory: pytest.TempPathFactory) -> harness.Comparison:
     work = tmp_path_factory.mktemp("api") / "work"
-    return harness.compare(SMALL, workdir=work, tracked=False, formats=["md"])
+    return harness.compare(SMALL, workdir=work, tracking_uri="none", formats=["md"])
 
 
 def test_the_command_reuses_the_runs_of_a_call(
@@ -97,7 +97,9 @@ def test_the_command_reuses_the_runs_of_a_call(
     options = ["--tracking-uri=none", "--quiet", "--format=md"]
     assert main(["compare", str(file), "--workdir", str(compared.workdir), *options]) == 0
     assert read_records(compared.workdir, "small") == compared.records
-    again = harness.compare(str(file), workdir=compared.workdir, tracked=False, formats=["md"])
+    again = harness.compare(
+        str(file), workdir=compared.workdir, tracking_uri="none", formats=["md"]
+    )
     assert again.records == compared.records
 
 
@@ -148,7 +150,9 @@ def test_progress_goes_to_the_reporter_and_nothing_is_printed(
             self.lines.append(f"{self.number} of {self.total}: {text}")
 
     shown = Lines()
-    harness.compare(SMALL, workdir=compared.workdir, tracked=False, formats=[], progress=shown)
+    harness.compare(
+        SMALL, workdir=compared.workdir, tracking_uri="none", formats=[], progress=shown
+    )
     assert [line[:6] for line in shown.lines] == ["1 of 2", "2 of 2"]
     assert all(line.endswith("(reused)") for line in shown.lines)
     harness.report("small", compared.workdir, formats=["csv"])
@@ -180,7 +184,7 @@ def test_wrong_input_is_raised_and_writes_nothing(
     tmp_path: Path, change: dict[str, Any], file: str, key: str | None
 ) -> None:
     with raises_input_error(file=file, key=key):
-        harness.compare(SMALL | change, workdir=tmp_path / "work", tracked=False)
+        harness.compare(SMALL | change, workdir=tmp_path / "work", tracking_uri="none")
     assert not (tmp_path / "work").exists()
 
 
@@ -403,7 +407,7 @@ def test_methods_are_names_classes_and_instances(
         corpus="embedded:sentences",
         max_steps=2,
         workdir=tmp_path,
-        tracked=False,
+        tracking_uri="none",
         formats=[],
         progress=harness.Reporter(),
     )
@@ -466,7 +470,7 @@ def test_a_study_gives_frames_and_the_experiment_of_its_best(tmp_path: Path) -> 
         "corpus": {"uri": "embedded:sentences", "limit": 40},
         "dev": {"task": "Embedded-STS-natural"},
     }
-    found = harness.study(keys, tmp_path, tracked=False)
+    found = harness.study(keys, tmp_path, tracking_uri="none")
     assert harness.load(tmp_path).best == found.best
     assert sorted(found.trials()["temperature"]) == [0.05, 0.5]
     assert found.best["temperature"] in (0.05, 0.5)
@@ -506,6 +510,8 @@ def test_what_is_no_key_of_a_comparison_is_refused(tmp_path: Path, key: str, kin
     frame = pd.DataFrame({"body": ["a b", "c d"]})
     value = {"frame": frame, "set": {"a b"}, "number": 3}[kind]
     with pytest.raises(InputError) as refused:
-        harness.compare(["simcse"], workdir=tmp_path, tracked=False, formats=[], **{key: value})
+        harness.compare(
+            ["simcse"], workdir=tmp_path, tracking_uri="none", formats=[], **{key: value}
+        )
     assert key in (refused.value.key or str(refused.value)) or kind in ("frame", "set")
     assert not list(tmp_path.iterdir())

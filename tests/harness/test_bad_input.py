@@ -308,7 +308,7 @@ def test_an_error_in_the_code_of_a_method_names_its_line(tmp_path: Path) -> None
     with pytest.raises(
         InputError, match=r"AttributeError: .*no attribute 'nothing' \(.*buggy.py, line 11: "
     ):
-        harness.compare(keys, workdir=tmp_path / "work", tracked=False)
+        harness.compare(keys, workdir=tmp_path / "work", tracking_uri="none")
     assert not (tmp_path / "work").exists()
 
 

@@ -28,7 +28,7 @@ QUIET: dict[str, Any] = {
     "suites": "Embedded-STS-natural",
     "max_steps": 1,
     "batch_size": 2,
-    "tracked": False,
+    "tracking_uri": "none",
     "formats": [],
 }
 
@@ -59,7 +59,7 @@ def test_the_same_keywords_train_compare_and_search(tmp_path: Path) -> None:
         max_steps=1,
         batch_size=2,
         temperature=0.1,
-        tracked=False,
+        tracking_uri="none",
     )
     in_study = search.records[0].spec.config
     alone = trained.config.model_dump(mode="json")
@@ -88,7 +88,7 @@ def test_a_row_keeps_its_own_options_and_preset(tmp_path: Path) -> None:
 def test_shared_values_of_a_call_leave_those_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('[shared]\npooling = "cls"\n[[methods]]\nmethod = "pooling"\n')
-    given = {"workdir": tmp_path / "work", "tracked": False, "formats": [], "seeds": 1}
+    given = {"workdir": tmp_path / "work", "tracking_uri": "none", "formats": [], "seeds": 1}
     found = harness.compare(
         file, shared={"max_length": 16}, suites=["Embedded-STS-natural"], **given
     )
@@ -159,7 +159,7 @@ def test_texts_in_hand_are_the_corpus_of_a_comparison(tmp_path: Path, form: str)
     assert (text["count"], text["kind"]) == (6, "sentences")
     # what the experiment file of the work directory says is run again from its own data
     file = tmp_path / "work" / "comparisons" / "comparison.toml"
-    again = harness.compare(file, workdir=tmp_path / "work", tracked=False, formats=[])
+    again = harness.compare(file, workdir=tmp_path / "work", tracking_uri="none", formats=[])
     assert [record.id for record in again.records] == [record.id for record in found.records]
 
 
@@ -172,7 +172,7 @@ def test_an_option_that_was_emptied_is_empty_in_the_file_of_the_work_directory(
     found = harness.compare([row], workdir=work, corpus=TEXTS, **QUIET)
     assert spec_of(found, "self_guided").config["patience"] is None
     file = work / "comparisons" / "comparison.toml"
-    again = harness.compare(file, workdir=work, tracked=False, formats=[])
+    again = harness.compare(file, workdir=work, tracking_uri="none", formats=[])
     assert [record.id for record in again.records] == [record.id for record in found.records]
 
 

@@ -68,7 +68,9 @@ def _fit_flow(folder: Path) -> None:
 
 def _compare(folder: Path) -> None:
     rows = [{"method": "pooling", "config": {"pooling": "cls"}}, "random"]
-    harness.compare(rows, suites="Embedded-STS-natural", workdir=folder, tracked=False, formats=[])
+    harness.compare(
+        rows, suites="Embedded-STS-natural", workdir=folder, tracking_uri="none", formats=[]
+    )
 
 
 def _evaluate(folder: Path) -> None:

@@ -200,7 +200,12 @@ def test_a_tracked_study_is_an_experiment_of_trials_above_their_seeds(tmp_path: 
     from harness.tracking import default_uri
 
     for _ in range(2):  # the second call finds everything sent
-        search(tmp_path, seeds=[101, 102], space={"dimension": [2, 4]}, arguments={"tracked": True})
+        search(
+            tmp_path,
+            seeds=[101, 102],
+            space={"dimension": [2, 4]},
+            arguments={"tracking_uri": None},
+        )
     client = MlflowClient(tracking_uri=default_uri(tmp_path))
     experiment = client.get_experiment_by_name("cheap")
     assert experiment is not None

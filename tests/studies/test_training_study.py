@@ -67,7 +67,10 @@ def test_the_best_run_enters_a_comparison_without_training(done: Any) -> None:
     model = RunFolder(done.workdir, best).model
     weights = {file: file.stat().st_mtime_ns for file in model.rglob("*.safetensors")}
     found = api.compare(
-        {**done.experiment(), "suites": [NATURAL]}, workdir=done.workdir, tracked=False, formats=[]
+        {**done.experiment(), "suites": [NATURAL]},
+        workdir=done.workdir,
+        tracking_uri="none",
+        formats=[],
     )
     assert best in {record.id for record in found.records}
     assert record_of(done.workdir, best).score(NATURAL) is not None
@@ -129,7 +132,7 @@ def study_and_die(where: str, workdir: Path, executor: Any) -> None:
         runner.execute = execute_and_die
     else:
         TrialResult.write = die  # type: ignore[method-assign]
-    api.study(TRAINED, workdir, tracked=False, executor=executor)
+    api.study(TRAINED, workdir, tracking_uri="none", executor=executor)
 
 
 @pytest.mark.parametrize(

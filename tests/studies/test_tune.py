@@ -55,7 +55,7 @@ EXPERIMENT: dict[str, Any] = {
 
 def compare(workdir: Path, tune: Budget | None = Budget(trials=2), **more: Any) -> Any:  # noqa: B008 - frozen
     return api.compare(
-        {**EXPERIMENT, **more}, workdir=workdir, tracked=False, formats=[], tune=tune
+        {**EXPERIMENT, **more}, workdir=workdir, tracking_uri="none", formats=[], tune=tune
     )
 
 

@@ -52,7 +52,7 @@ def compare(workdir: Path, **more: Any) -> Comparison:
     of_experiment = {*EXPERIMENT, "keep", "budget", "blocks"}
     keys = {key: value for key, value in more.items() if key in of_experiment}
     arguments = {key: value for key, value in more.items() if key not in of_experiment}
-    arguments = {"tracked": False, "formats": [], **arguments}
+    arguments = {"tracking_uri": "none", "formats": [], **arguments}
     with pytest.MonkeyPatch.context() as patch:
         short_runs.no_report(patch)
         return api.compare({**EXPERIMENT, **keys}, workdir=workdir, **arguments)

@@ -46,7 +46,7 @@ def search(
     **more: Any,
 ) -> Any:
     """Run a study with other keys, or with arguments of `harness.study`; MLflow is left out."""
-    return api.study({**keys, **more}, workdir, **{"tracked": False, **(arguments or {})})
+    return api.study({**keys, **more}, workdir, **{"tracking_uri": "none", **(arguments or {})})
 
 
 def outcomes(result: StudyResult) -> list[tuple[Any, ...]]:

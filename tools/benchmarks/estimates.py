@@ -123,7 +123,9 @@ def measure(name: str, model: str) -> dict[str, Any]:
         estimate = CostEstimate(plan, Path(folder) / "work")
         seconds = estimate.seconds()
         started = time.process_time()
-        result = api.compare(experiment, workdir=Path(folder) / "work", tracked=False, formats=[])
+        result = api.compare(
+            experiment, workdir=Path(folder) / "work", tracking_uri="none", formats=[]
+        )
         took = time.process_time() - started
         if result.failed or seconds is None:
             raise SystemExit(f"{name}: {result.failed} {estimate.describe()}")

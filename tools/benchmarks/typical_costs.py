@@ -190,7 +190,7 @@ def measure_overhead() -> dict[str, float]:
             started = time.process_time()
             rows = [{"method": "pooling", "config": {"pooling": pooling}}]
             work = Path(folder) / pooling
-            api.compare(rows, suites=[str(file)], workdir=work, tracked=False, formats=[])
+            api.compare(rows, suites=[str(file)], workdir=work, tracking_uri="none", formats=[])
             found.append(time.process_time() - started)
     return {"start": round(found[0] - found[1], 1), "run": round(found[1], 1)}
 

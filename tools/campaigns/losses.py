@@ -123,7 +123,7 @@ def run(workdir: Path, steps: int) -> int:
         select="last",
         pooling="mean",
         workdir=workdir,
-        tracked=False,
+        tracking_uri="none",
         formats=["html"],
     )
     start = next(r.score(TASK) for r in found.records if r.row.startswith(START))

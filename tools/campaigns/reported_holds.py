@@ -504,7 +504,9 @@ def state_of_the_caller(folder: Path, room: Path) -> Iterator[Finding]:
         "evaluate that is refused": lambda: harness.evaluate("nowhere/nothing", suites=["x"]),
         "verdict": lambda: harness.verdict(write(room, "scores.csv", SCORES)),
         "compare, tracked": lambda: harness.compare(file, workdir=room / "tracked"),
-        "compare, untracked": lambda: harness.compare(file, workdir=room / "work", tracked=False),
+        "compare, untracked": lambda: harness.compare(
+            file, workdir=room / "work", tracking_uri="none"
+        ),
     }
     for name, call in calls.items():
         random.seed(3)

@@ -270,7 +270,7 @@ def tables_in_comparisons(folder: Path, room: Path) -> Iterator[Finding]:
         "score": [n % 5 for n in range(40)],
     }
     base = {"methods": [{"method": "pooling"}]}
-    quiet: dict[str, Any] = {"tracked": False, "formats": []}
+    quiet: dict[str, Any] = {"tracking_uri": "none", "formats": []}
 
     def compared(**keys: Any) -> str:
         place = room / f"work{len(list(room.iterdir()))}"

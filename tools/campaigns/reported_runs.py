@@ -60,7 +60,7 @@ def compare(workdir: Path, *rows: dict[str, Any], executor: str = "serial", **mo
     if not base.is_dir():
         save_plain(base)
     plan = experiment(str(base), *rows, **more)
-    harness.compare(plan, workdir=workdir, tracked=False, formats=[], executor=executor)
+    harness.compare(plan, workdir=workdir, tracking_uri="none", formats=[], executor=executor)
 
 
 # ------------------------------------------------------------------------------- one id, one score

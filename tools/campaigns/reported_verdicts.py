@@ -333,11 +333,11 @@ def headlines(folder: Path, room: Path) -> Iterator[Finding]:
             "dev": {"task": TASK},
             "methods": rows,
         }
-        harness.compare(plan, workdir=workdir, tracked=False, formats=["md"])
+        harness.compare(plan, workdir=workdir, tracking_uri="none", formats=["md"])
         yield _judge_headline(name, workdir)
     for file in sorted(folder.rglob("headline/worse.toml")):
         workdir = room / "reported"
-        harness.compare(file, workdir=workdir, tracked=False, formats=["md"], max_steps=6)
+        harness.compare(file, workdir=workdir, tracking_uri="none", formats=["md"], max_steps=6)
         yield _judge_headline("reported: worse.toml", workdir)
 
 

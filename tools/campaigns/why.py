@@ -301,8 +301,8 @@ def explain_case(case: Case, folder: Path, number: int) -> dict[str, Any]:
     experiment = experiment_of(case, folder, number)
     options: dict[str, Any] = {"comparison": experiment["name"]}
     work = folder / "work"
-    harness.compare(experiment, workdir=work, tracked=False, formats=[])
-    quiet: dict[str, Any] = {"tracked": False, "formats": []}
+    harness.compare(experiment, workdir=work, tracking_uri="none", formats=[])
+    quiet: dict[str, Any] = {"tracking_uri": "none", "formats": []}
     answer = harness.why(
         work, "deviating", "recipe", join=[NOTHING], runs=1000, **options, **quiet
     ).data

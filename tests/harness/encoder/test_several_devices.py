@@ -42,7 +42,7 @@ def test_scores_of_two_processes_are_those_of_one(
     few_pairs(monkeypatch)
     rows = [{"name": "mean", "method": "pooling", "config": {"pooling": "mean"}}]
     keys: dict[str, Any] = {"suites": ["Embedded-STS-natural"], "dev": None}
-    keys |= {"seeds": 1, "max_steps": 1, "tracked": False, "formats": []}
+    keys |= {"seeds": 1, "max_steps": 1, "tracking_uri": "none", "formats": []}
     keys["base_models"] = [narrow_bert()]
     one, two = (
         harness.compare(rows, device=device, workdir=tmp_path / device, **keys).scores()

@@ -173,7 +173,7 @@ def test_a_row_is_scored_with_its_prompts_and_marked(prompted: Path, tmp_path: P
         "config": {"model": str(prompted), "prompts": "own"},
     }
     experiment = {"name": "prompts", "suites": ["Embedded-STS-natural"], "methods": [row, own]}
-    found = compare(experiment, workdir=tmp_path / "work", tracked=False, formats=["md"])
+    found = compare(experiment, workdir=tmp_path / "work", tracking_uri="none", formats=["md"])
     plain, with_own = found.records
     assert plain.id != with_own.id
     alone = evaluate(prompted, experiment["suites"], cached=False, prompts="own").result.scores  # type: ignore[arg-type]
@@ -191,12 +191,12 @@ def test_a_row_is_scored_with_its_prompts_and_marked(prompted: Path, tmp_path: P
 def test_prompts_of_a_row_that_cannot_be_had_are_one_line(tmp_path: Path) -> None:
     row = {"method": "pretrained", "config": {"model": MODEL, "prompts": "own"}}
     with raises_input_error(file=MODEL, key="prompts"):
-        compare([row], workdir=tmp_path / "work", tracked=False)
+        compare([row], workdir=tmp_path / "work", tracking_uri="none")
     with raises_input_error(file='experiment "comparison": methods[1] (pretrained)', key="prompts"):
         compare(
             [{**row, "config": {"model": MODEL, "prompts": {}}}],
             workdir=tmp_path / "work",
-            tracked=False,
+            tracking_uri="none",
         )
 
 
@@ -205,7 +205,12 @@ def test_a_list_of_prompts_has_one_a_seed_and_their_spread(tmp_path: Path) -> No
     row = {"method": "pretrained", "name": "prompts", "config": {"model": MODEL, "prompts": texts}}
     task = "Embedded-STS-natural"
     found = compare(
-        [row], seeds=[1, 2], suites=[task], workdir=tmp_path / "work", tracked=False, formats=["md"]
+        [row],
+        seeds=[1, 2],
+        suites=[task],
+        workdir=tmp_path / "work",
+        tracking_uri="none",
+        formats=["md"],
     )
     alone = [evaluate(MODEL, task, cached=False, prompts=one).result.scores for one in texts]
     assert [[s.value for s in record.scores] for record in found.records] == [

@@ -182,7 +182,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "dev": None,
         "methods": [A, B],
     }
-    harness.compare(experiment, workdir=folder / "work", tracked=False, formats=[])
+    harness.compare(experiment, workdir=folder / "work", tracking_uri="none", formats=[])
     return folder / "work"
 
 
@@ -196,7 +196,7 @@ def whole(work: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def answer(whole: Path) -> Answer:
-    return harness.why(whole, "A", "B", runs=6, join=[JOIN], tracked=False)
+    return harness.why(whole, "A", "B", runs=6, join=[JOIN], tracking_uri="none")
 
 
 def test_nothing_is_trained_without_a_number_of_runs(work: Path) -> None:
@@ -222,7 +222,9 @@ def test_shares_sum_to_the_difference_of_the_rows(whole: Path, answer: Answer) -
     assert [row["runs"] for row in answer.data["rows"]] == [3, 3, 3, 3]
     report = next((whole / "reports").glob("small--why-*"))
     assert (report / "index.html").is_file()
-    again = harness.why(whole, "A", "B", runs=0, join=[JOIN], tracked=False)  # all runs exist now
+    again = harness.why(
+        whole, "A", "B", runs=0, join=[JOIN], tracking_uri="none"
+    )  # all runs exist now
     assert again.data == answer.data
     assert harness.load(whole).name == "small"  # the design is not in the way
 
@@ -266,8 +268,8 @@ def test_rows_without_randomness_need_one_seed(tmp_path: Path, few_pairs: None) 
         {"method": "pooling", "name": "mean", "config": {"pooling": "mean"}},
     ]
     made = {"name": "poolings", "suites": ["Embedded-STS-natural"], "methods": rows}
-    harness.compare(made, workdir=tmp_path, tracked=False, formats=[])
-    answer = harness.why(tmp_path, "mean", "cls", runs=2, tracked=False, formats=[])
+    harness.compare(made, workdir=tmp_path, tracking_uri="none", formats=[])
+    answer = harness.why(tmp_path, "mean", "cls", runs=2, tracking_uri="none", formats=[])
     assert {share["factor"] for share in answer.data["factors"]} == {"pooling", "text length"}
     total = sum(share["value"] for share in answer.data["factors"])
     assert total == pytest.approx(answer.data["difference"]["value"])

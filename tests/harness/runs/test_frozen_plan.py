@@ -50,7 +50,9 @@ def planned(tmp_path: Path) -> Path:
 def found(work: Path, *overrides: str, text: str = TEXT) -> list[str]:
     """The deviations of the comparison that is run from this text."""
     (work.parent / "own.toml").write_text(text)
-    harness.compare(str(work.parent / "own.toml"), workdir=work, overrides=overrides, tracked=False)
+    harness.compare(
+        str(work.parent / "own.toml"), workdir=work, overrides=overrides, tracking_uri="none"
+    )
     plan = read_comparison(work, "own").plan
     assert plan is not None
     return plan.texts
@@ -82,7 +84,7 @@ def test_a_comparison_is_as_planned_and_every_change_is_listed(planned: Path) ->
 def test_runs_before_the_plan_are_counted(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(TEXT)
     work = tmp_path / "work"
-    harness.compare(str(tmp_path / "own.toml"), workdir=work, tracked=False)
+    harness.compare(str(tmp_path / "own.toml"), workdir=work, tracking_uri="none")
     file = str(tmp_path / "own.toml")
     assert main(["compare", file, "--freeze", "--workdir", str(work)]) == 0
     later = json.loads(plan_file(work, "own").read_text())["date"].replace(

@@ -34,7 +34,7 @@ def adapt(workdir: Path, file: Path, **more: Any) -> Comparison:
     }
     with pytest.MonkeyPatch.context() as patch:
         short_runs.no_report(patch)
-        return harness.compare({**keys, **more}, workdir=workdir, tracked=False, formats=[])
+        return harness.compare({**keys, **more}, workdir=workdir, tracking_uri="none", formats=[])
 
 
 def test_a_better_model_is_saved_and_opens_in_sentence_transformers(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_an_incumbent_is_a_row(tmp_path: Path) -> None:
 def test_an_option_that_is_none_is_left_out_of_the_resolved_experiment(tmp_path: Path) -> None:
     row = {"method": "pooling", "config": {"max_length": None, "pooling": "cls"}}
     made = {"name": "one", "suites": ["Embedded-STS-natural"], "methods": [row]}
-    harness.compare(made, workdir=tmp_path, tracked=False, formats=[])
+    harness.compare(made, workdir=tmp_path, tracking_uri="none", formats=[])
     again = read_experiment(tmp_path / "comparisons" / "one.toml")
     assert again.methods[0].config == {"pooling": "cls"}
 

@@ -76,7 +76,7 @@ def plan(rows: list[dict[str, Any]], **keys: Any) -> Plan:
 
 
 def compare(rows: list[Any], **options: Any) -> Comparison:
-    return harness.compare(rows, suites=TASK, tracked=False, formats=[], **options)
+    return harness.compare(rows, suites=TASK, tracking_uri="none", formats=[], **options)
 
 
 def scores_of(found: Comparison) -> dict[str, list[float]]:
@@ -184,7 +184,7 @@ def test_a_better_model_without_weights_is_named_and_not_saved(
     clear = write_vectors(tmp_path / "clear.npz")
     rows = [{"name": "ours", "model": noisy}, {"name": "theirs", "model": clear}]
     keys = {"methods": rows, "incumbent": "ours", "dev": TASK, "suites": [TASK]}
-    found = harness.compare(keys, workdir="work", tracked=False, formats=[])
+    found = harness.compare(keys, workdir="work", tracking_uri="none", formats=[])
     decision = json.loads(Path("work/decision.json").read_text())
     assert (decision["decision"], decision["row"]) == ("adopt", "theirs")
     assert "clear.npz" in found.decision

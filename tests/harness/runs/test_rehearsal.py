@@ -78,7 +78,9 @@ def test_models_text_seeds_and_steps_are_those_of_a_laptop(file: str) -> None:
 
 
 def test_a_rehearsal_runs_every_row_and_names_what_is_missing(file: str, tmp_path: Path) -> None:
-    done = api.compare(file, workdir=tmp_path / "work", rehearse=True, tracked=False, formats=[])
+    done = api.compare(
+        file, workdir=tmp_path / "work", rehearse=True, tracking_uri="none", formats=[]
+    )
     ours, theirs, start = done.records
     assert (start.rehearsal, start.status) == (True, "finished")
     assert (ours.status, ours.rehearsal, ours.base_model) == ("finished", True, BASE)
@@ -165,7 +167,7 @@ def test_a_map_is_fitted_to_enough_sentences_of_each_task(tmp_path: Path) -> Non
         "base_models": [BASE],
         "seeds": [1],
     }
-    done = api.compare(tree, workdir=tmp_path, rehearse=True, tracked=False, formats=[])
+    done = api.compare(tree, workdir=tmp_path, rehearse=True, tracking_uri="none", formats=[])
     assert not [record.reason for record in done.records if record.status != "finished"]
     (record,) = (one for one in done.records if one.method == "whitening")
     assert record.cost["sentences"] == 8

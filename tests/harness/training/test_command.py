@@ -102,7 +102,7 @@ def test_a_script_of_simcse_is_a_row_beside_ours(folder: Path, tmp_path: Path) -
         max_steps=2,
         suites="Embedded-STS-natural",
         workdir=tmp_path / "work",
-        tracked=False,
+        tracking_uri="none",
         formats=["md"],
     )
     records = {record.row: record for record in found.records}

@@ -332,7 +332,7 @@ def test_a_loss_in_a_file_is_a_row_for_every_process(
         suites="Embedded-STS-natural",
         dev=None,
         workdir=tmp_path / "work",
-        tracked=False,
+        tracking_uri="none",
         formats=[],
     )
     specs = {record.row: record.spec for record in found.records if record.spec.trained}

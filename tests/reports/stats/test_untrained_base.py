@@ -162,7 +162,7 @@ def test_each_row_of_a_new_user_s_file_has_its_own_start(
         "dev": dev,
     }
     api.compare(
-        {**experiment, "precision": "fp32", "methods": rows}, workdir=tmp_path, tracked=False
+        {**experiment, "precision": "fp32", "methods": rows}, workdir=tmp_path, tracking_uri="none"
     )
     comparison = read_comparison(tmp_path, "new")
     (added,) = [row for row in comparison.rows if row.added]

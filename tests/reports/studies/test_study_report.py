@@ -85,7 +85,7 @@ def test_tables_hold_what_the_records_say(tmp_path: Path) -> None:
 def test_held_out_seeds_show_the_optimism_of_the_choice(tmp_path: Path) -> None:
     found = search(tmp_path, **FOUR)
     work = found.workdir
-    api.compare(found.experiment(held_out=True), workdir=work, tracked=False, formats=[])
+    api.compare(found.experiment(held_out=True), workdir=work, tracking_uri="none", formats=[])
     made = describe(work)
     held = [
         100 * (r.score("Embedded-STS-natural") or 0)
