@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -323,7 +324,7 @@ def test_files_that_are_links_or_not_the_records_are_not_sent(
     assert "record.json" in sent
 
 
-@pytest.mark.parametrize("name", ["what?", "50%3F", "a#b&c=d", "?mode=ro"])
+@pytest.mark.parametrize("name", ["a#b&c=50%3F", "what?mode=ro"])
 def test_a_work_directory_of_any_name_has_its_database_inside(tmp_path: Path, name: str) -> None:
     workdir = tmp_path / name
     make_record(workdir)
@@ -349,6 +350,7 @@ def test_a_callers_environment_and_logs_are_as_they_were(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("raised", [SystemExit(0), GeneratorExit(), ValueError("")])
 def test_a_tracker_that_ends_in_any_way_is_one_warning(
+    store: Store,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -358,6 +360,7 @@ def test_a_tracker_that_ends_in_any_way_is_one_warning(
         raise raised
 
     monkeypatch.setattr(Mlflow, "send", send)
+    shutil.copy(store.workdir / "mlflow.db", tmp_path)  # creating one takes longer than the rest
     tracker = Tracker(tmp_path, "demo")
     tracker.log(make_record(tmp_path))
     tracker.close()

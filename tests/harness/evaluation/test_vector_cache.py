@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from harness.evaluation.vector_cache import (
     write_segment,
 )
 from harness.tasks.vectors import encode_once
+from tests.support.forks import start_fork
 
 Array = np.ndarray[Any, Any]
 TEXTS = [f"sentence {i}" for i in range(50)] + ["", "\ud800", "🙂"]
@@ -230,23 +230,18 @@ def test_rows_are_mapped_and_take_no_memory_of_their_own(tmp_path: Path) -> None
     assert matrix.sum() == rows.size
 
 
-FILL = """
-import sys
-from pathlib import Path
-import numpy as np
-from harness.evaluation.vector_cache import EmbeddingCache
-store = EmbeddingCache(Path(sys.argv[1])).of("model", "mean", code="harness.errors", device="cpu")
-for start in range(0, 400, 20):
-    texts = [f"sentence {i}" for i in range(start, start + 20)]
-    store.update([(t, np.full(64, float(t.split()[1]) + int(sys.argv[2]) * 0)) for t in texts])
-"""
+def fill(folder: Path) -> None:
+    """Store vectors of 400 sentences, twenty at a time."""
+    store = opened(folder)
+    for start in range(0, 400, 20):
+        store.update([(f"sentence {i}", np.full(64, float(i))) for i in range(start, start + 20)])
 
 
 def test_two_processes_fill_one_cache(tmp_path: Path) -> None:
-    running = [
-        subprocess.Popen([sys.executable, "-c", FILL, str(tmp_path), str(i)]) for i in range(2)
-    ]
-    assert [process.wait(120) for process in running] == [0, 0]
+    running = [start_fork(fill, tmp_path) for _ in range(2)]
+    for process in running:
+        process.join(120)
+    assert [process.exitcode for process in running] == [0, 0]
     store = opened(tmp_path)
     assert len(store) == 400
     for i in range(0, 400, 7):
