@@ -161,8 +161,21 @@ def _no_gain(comparison: Results, significance: Significance, target: Target) ->
                 names.append(f"{row.label} ({_points(d)})")
         if names:
             texts.append(f"{phrase} {_list(names)}")
+    lacking = _rows_without_start(comparison)
+    if lacking:
+        texts.append(f"not known of {_list(lacking)}, whose untrained start is not stored")
     title = name_target(comparison, target)
     return f"{NO_GAIN} on {title}: {'; '.join(texts)}"
+
+
+def _rows_without_start(comparison: Results) -> list[str]:
+    """Return the labels of the own rows that have an untrained start which is not stored."""
+    lacking = []
+    for row in comparison.rows:
+        _, why = find_start(row, comparison.rows)
+        if why and not row.source:
+            lacking.append(row.label)
+    return lacking
 
 
 def _differences_to_starts(
@@ -342,11 +355,7 @@ def _gains(comparison: Results, significance: Significance, target: Target) -> s
     parts = []
     if found:
         parts.append(_by_verdict(found, phrases, ", and "))
-    lacking = []
-    for row in comparison.rows:
-        _, why = find_start(row, comparison.rows)
-        if why and not row.source:
-            lacking.append(row.label)
+    lacking = _rows_without_start(comparison)
     if lacking:
         parts.append(f"cannot be judged for {_list(lacking)}, whose untrained start is not stored")
     if parts:

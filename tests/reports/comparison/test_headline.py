@@ -176,6 +176,14 @@ def test_where_no_training_helped_that_is_the_first_sentence(made: synthetic.Inv
     assert not more
 
 
+def test_rows_whose_start_is_not_stored_are_not_called_no_better(made: synthetic.Invented) -> None:
+    for seed in (1, 2, 3):
+        made.add("SG", seed, noise=0.1, pooling="cls", tasks=TASKS, curves=False, geometry=False)
+    first, *_ = with_added_starts(made, 0.5, SimCSE=3.0)
+    assert first.startswith("Nothing that was trained is better than its untrained start")
+    assert first.endswith("not known of SG, whose untrained start is not stored.")
+
+
 def test_where_some_training_helped_the_start_is_named_with_the_gain(
     made: synthetic.Invented,
 ) -> None:
