@@ -15,6 +15,7 @@ from reports.document.blocks import Figure
 from reports.figures.style import COLOURS, INK, finish, new, style
 from reports.figures.trials import Points, draw_best, draw_by_bin, draw_legend
 from reports.load import RecordedRow
+from reports.papers.conditions import format_value
 from reports.papers.definition import PaperFigure, PaperRow
 from reports.papers.paper_results import PaperResults
 from reports.records.run_library import ScoredTrial, TrialSetting, matches
@@ -289,20 +290,24 @@ def _by_level(rows: _Scored, level: Callable[[RecordedRow], Any]) -> _Levels:
 
 
 def _option(row: RecordedRow, key: str) -> Any:
-    """The level of a factor; of several options together (A+B) as one text."""
+    """The level of a factor: a number or a text; of several options together (A+B) as one text."""
     config = row.records[0].config
     values = [config.get(one) for one in key.split("+")]
-    if len(values) == 1:
-        return values[0]
-    return "\n".join(map(str, values))
+    if len(values) > 1:
+        return "\n".join(map(str, values))
+    (value,) = values
+    if isinstance(value, int | float):
+        return value
+    return format_value(value)
 
 
 def _factors_of(row: RecordedRow, figure: PaperFigure) -> list[str]:
     """The factors that a row has."""
     found = []
+    config = row.records[0].config
     for key in figure.factors:
         first, _, _ = key.partition("+")
-        if _option(row, first):
+        if config.get(first):
             found.append(key)
     return found
 

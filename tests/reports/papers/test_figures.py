@@ -114,6 +114,24 @@ def test_the_score_is_one_that_most_rows_have(tmp_path):
     assert "Anchors: 1: 41.00, 2: 47.00, 4: 44.00" in figure.alt
 
 
+def test_options_without_a_value_and_with_several_are_levels_too(tmp_path):
+    """A definition may name any option as a factor: None and lists have no order with numbers."""
+    for values, score in (((None, []), 40.0), ((8, [8, 4]), 42.0), ((16, [8, 8]), 45.0)):
+        made.run(
+            tmp_path,
+            "declutr",
+            USUAL | {"memory": values[0], "projector": values[1]},
+            base="embedded:mini-bert",
+            scores=made.sts(score),
+        )
+    paper = PaperResults(definition.load("declutr"), read_library(tmp_path))
+    known = next(one for one in paper.definition.figures if one.key == "figure-2")
+    factors = {"memory": "memory", "projector": "projector"}
+    figure = ablation(paper, known.model_copy(update={"factors": factors, "same": []}))
+    assert "Memory: 8: 42.00, 16: 45.00, none: 40.00" in figure.alt
+    assert "Projector: 8 x 4: 42.00, 8 x 8: 45.00, none: 40.00" in figure.alt
+
+
 LAMBDAS = (5e-4, 1e-3, 2.5e-3, 5e-3, 7.5e-3, 1e-2, 2.5e-2)
 STS_B = {"task": "STS-B", "source": "senteval", "sha256": "aa"}
 SMALL = {"task": "Embedded-STS-natural", "source": "embedded", "sha256": "bb"}
