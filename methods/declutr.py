@@ -119,6 +119,11 @@ class DeCLUTRConfig(TrainingConfig):
             raise ValueError(
                 "warmup_steps has no effect on the schedules of declutr; set warmup, a share"
             )
+        if self.memory and self.matryoshka:
+            raise ValueError(
+                'keys "memory" and "matryoshka": a batch would join the memory once for each width, and be its own '
+                "negative"
+            )
         rows = 2 * self.anchors * self.batch_size
         if self.memory and self.memory_terms == "library" and self.memory < rows:
             raise ValueError(

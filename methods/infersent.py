@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import numpy as np
 import torch
@@ -18,12 +18,19 @@ from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.quiet import evaluation
 from harness.errors import InputError
+from harness.method import FitContext
 from harness.recipes import RecipeFile
-from harness.sources import Corpus, Pair
+from harness.sources import Corpus, Pair, TrainingText
 from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
 from methods.parts.nli import LABELS, Joined, NLIMethod, class_indices, join_vectors, split_parts
 from methods.parts.recurrent_encoder import FrozenWords, RecurrentEncoder, RecurrentMethod
-from methods.parts.word_vectors import GLOVE, SOURCES, read_word_vectors, vectors_hash
+from methods.parts.word_vectors import (
+    GLOVE,
+    SOURCES,
+    describe_lost_capitals,
+    read_word_vectors,
+    vectors_hash,
+)
 from methods.static import word_tokenizer
 
 if TYPE_CHECKING:
@@ -99,6 +106,7 @@ class InferSent(RecurrentMethod, NLIMethod):
     _steps_per_epoch = 1
     _dev_pairs: Sequence[Pair] = ()
     _heads: nn.Module | None = None
+    _notes: Sequence[str] = ()
 
     @property
     def start_model(self) -> str:
@@ -118,6 +126,7 @@ class InferSent(RecurrentMethod, NLIMethod):
         """
         config: InferSentConfig = self.config
         table = read_word_vectors(config.vectors, config.words)
+        self._notes = describe_lost_capitals(table.row, config.lower_case)
         marks = (f"<{config.marks}>", f"</{config.marks}>")
         missing = [mark for mark in marks if mark not in table.row]
         count, d = table.matrix.shape
@@ -217,6 +226,13 @@ class InferSent(RecurrentMethod, NLIMethod):
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         return self.loss_and_accuracy(self._logits(encoder, heads, batch.items), batch.items)
+
+    def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
+        """Train; a note says where no word with a capital letter has a vector."""
+        super().fit(corpus, context)
+        if self._notes:
+            self.fit_report.training.setdefault("notes", []).extend(self._notes)
+        return self
 
     def num_parameters(self) -> int:
         """Return the number of values of the LSTM and of the word vectors."""

@@ -16,7 +16,13 @@ from harness.errors import NotFitted
 from harness.method import FitContext, FitReport, MethodConfig, load_unfitted
 from harness.recipes import RecipeFile
 from methods.parts.array_method import ArrayMethod, new_folder
-from methods.parts.word_vectors import GLOVE, SOURCES, read_word_vectors, vectors_hash
+from methods.parts.word_vectors import (
+    GLOVE,
+    SOURCES,
+    describe_lost_capitals,
+    read_word_vectors,
+    vectors_hash,
+)
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -85,9 +91,13 @@ class Static(ArrayMethod):
             self.config.lower_case,
             self.config.max_length,
         )
-        self.fit_report = FitReport(
-            training={"words": len(table.row), "dimensions": int(table.matrix.shape[1])}
-        )
+        training: dict[str, Any] = {
+            "words": len(table.row),
+            "dimensions": int(table.matrix.shape[1]),
+        }
+        if notes := describe_lost_capitals(table.row, self.config.lower_case):
+            training["notes"] = notes
+        self.fit_report = FitReport(training)
         return self
 
     def _require_fit(self) -> tuple[Tokenizer, NDArray[np.float32]]:

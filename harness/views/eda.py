@@ -3,8 +3,9 @@ deletion of words.
 
 Source: Wei & Zou (EMNLP-IJCNLP 2019) and the semantics of their code
 (github.com/jasonwei20/eda_nlp). Different here: the random numbers come from the generator passed
-in, the synonym that is inserted is drawn (the code takes the first of an unordered set), and a text
-without a letter a-z is left alone (the code fails on it).
+in, the synonym that is inserted is drawn (the code takes the first of an unordered set), a text
+without a letter a-z is left alone (the code fails on it), and the last of four and of ten tries
+counts (the code makes it, and gives up all the same).
 """
 
 from __future__ import annotations

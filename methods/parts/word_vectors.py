@@ -8,7 +8,7 @@ import json
 import re
 import warnings
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -27,6 +27,11 @@ from harness.sources.remote.hub import hub_file
 HUB = "hf://"
 GLOVE = "sentence-transformers/average_word_embeddings_glove.6B.300d"  # 400,000 lower-cased words, 480 MB
 SOURCES = "word2vec or GloVe text file (.gz too), hf://datasets/ORG/NAME/FILE, or a model of averaged word vectors"
+
+LOST_CAPITALS = (
+    "no word of the vectors has a capital letter, so words with one are unknown: "
+    "lower_case = true finds them"
+)
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,18 @@ def read_word_vectors(uri: str, limit: int | None = None) -> WordVectors:
     for place, word in enumerate(words):
         row.setdefault(word, place)
     return WordVectors(row, matrix)
+
+
+def describe_lost_capitals(words: Iterable[str], lower_case: bool) -> list[str]:
+    """Return a note where texts keep their capitals and no word has one, so that words such as
+    "The" are unknown; none else.
+
+    >>> describe_lost_capitals(["the", "The"], False), describe_lost_capitals(["the"], True)
+    ([], [])
+    """
+    if lower_case or any(word != word.lower() for word in words):
+        return []
+    return [LOST_CAPITALS]
 
 
 def vectors_hash(uri: str) -> str:

@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file
 
 from harness.errors import InputError, NotFitted
-from methods.parts.word_vectors import read_word_vectors, vectors_hash
+from methods.parts.word_vectors import LOST_CAPITALS, read_word_vectors, vectors_hash
 from methods.static import Static
 from tests.support.errors import raises_input_error
 
@@ -61,6 +61,14 @@ def test_options_of_tokenisation(file: Path) -> None:
     assert split.tolist() == pytest.approx([5 / 3, 2, 4 / 3])
     assert static(file, words=2).encode("the cat sat").tolist() == [0.5, 1, 0]
     assert static(file, max_length=1).encode("unheard the cat").tolist() == [1, 0, 0]
+
+
+def test_a_note_says_where_capitals_are_unknown(file: Path, tmp_path: Path) -> None:
+    lower = tmp_path / "lower.txt"
+    lower.write_text("the 1 0 0\ncat 0 1 0\n")
+    assert static(lower).fit_report.training["notes"] == [LOST_CAPITALS]
+    assert "notes" not in static(lower, lower_case=True).fit_report.training
+    assert "notes" not in static(file).fit_report.training, "the file has the word Cat"
 
 
 def test_shapes_tensors_and_unit_length(file: Path) -> None:
