@@ -184,7 +184,7 @@ def rehearse(experiment: Experiment, where: str = "experiment") -> Experiment:
         InputError: as `resolve_rows`.
     """
     r = experiment.rehearsal
-    dev = experiment.dev
+    dev = experiment.selection()  # of a file that is scored too, its dev part
     if dev is not None:
         dev = _available(load_dev, dev, DevSettings(task=ALWAYS, every=dev.every))
         if len(load_dev(dev)) > r.limit:

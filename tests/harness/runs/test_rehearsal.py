@@ -18,6 +18,7 @@ from harness.runs.selection import rehearse
 from harness.tasks.base import TaskResult, Vectors
 from harness.tasks.catalogue import resolve_tasks
 from harness.tasks.vectors import encode_few
+from tests.support import own_files
 from tests.support.small_runs import CONTRAST, NATURAL
 
 FILE = """
@@ -122,6 +123,23 @@ corpus = "nowhere-pairs.csv"
     (row,) = (row for row in plan.rows if row.label == "pairs")
     assert row.corpus is not None
     assert (row.corpus.uri, row.corpus.kind) == ("embedded:pairs", "pairs")
+
+
+def test_a_file_that_selects_and_is_scored_gives_as_many_pairs_as_its_dev_part_has(
+    tmp_path: Path,
+) -> None:
+    """The limit is above the size of the part and below that of the file."""
+    pairs = own_files.pairs_file(tmp_path / "pairs.csv", 120)
+    keys = {"name": "own", "seeds": 1, "suites": [str(pairs)], "dev": str(pairs)}
+    keys |= {"methods": [{"method": "simcse"}], "rehearsal": {"limit": 100}}
+    experiment = read_experiment(keys)
+    whole = make_plan(experiment, "own")
+    small = make_plan(rehearse(experiment), "own", rehearsal=experiment.rehearsal)
+    assert whole.dev is not None
+    assert small.dev is not None
+    assert small.dev.sha256 == whole.dev.sha256
+    scored = {task.name: len(task.texts()) for task in small.tasks}
+    assert scored["pairs.csv"] == 2 * (120 - len(small.dev))
 
 
 def test_a_task_of_many_sentences_is_left_out() -> None:
