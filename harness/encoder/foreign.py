@@ -44,19 +44,22 @@ class ForeignEncoder:
         self.why = why
 
     @property
-    def modules(self) -> str:
-        """The modules in their order, their precision where it is not float32, and the prompt that
-        is put before every text, if there is one.
-        """
+    def module_names(self) -> str:
+        """The modules in their order, and their precision where it is not float32."""
         names = " > ".join(type(module).__name__ for module in self.model)
         kinds = set()
         for parameter in self.model.parameters():
             kinds.add(str(parameter.dtype).removeprefix("torch."))
         if kinds - {"float32", "float64"}:  # one that was given as an object
             names += f", in {' and '.join(sorted(kinds))}"
-        if self.default_prompt:
-            return f'{names}, prompt "{self.default_prompt}"'
         return names
+
+    @property
+    def modules(self) -> str:
+        """The modules, and the prompt that is put before every text, if there is one."""
+        if self.default_prompt:
+            return f'{self.module_names}, prompt "{self.default_prompt}"'
+        return self.module_names
 
     @property
     def default_prompt(self) -> str:

@@ -51,11 +51,31 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class OpenedModel:
-    """A model ready to encode."""
+    """A model ready to encode.
 
-    model: Any  # with the `encode` of a method
-    pooling: str  # how its vectors are pooled
-    remark: str = ""  # what a reader should know of how it is run
+    Attributes:
+        model: with the `encode` of a method.
+        how: its vectors are pooled.
+        remark: what a reader should know of how it is run.
+        backend: that runs it, where that is not torch.
+    """
+
+    model: Any
+    how: str
+    remark: str = ""
+    backend: str = ""
+
+    @property
+    def pooling(self) -> str:
+        """How its vectors are made, with the default prompt that is before every text now: other
+        prompts take it away.
+        """
+        parts = [self.how]
+        if isinstance(self.model, ForeignEncoder) and self.model.default_prompt:
+            parts.append(f'prompt "{self.model.default_prompt}"')
+        if self.backend:
+            parts.append(self.backend)
+        return ", ".join(parts)
 
 
 def saved_method(folder: str | Path) -> Method:
@@ -101,8 +121,7 @@ def open_for_evaluation(
         foreign = run_by_sentence_transformers(name, f"backend {backend}", backend=backend)
         if max_length:
             foreign.limit_length(max_length)
-        how = f"{foreign.modules}, {backend}"
-        return OpenedModel(foreign, how, f"run by {backend}")
+        return OpenedModel(foreign, foreign.module_names, f"run by {backend}", backend)
     if pooling:
         return OpenedModel(
             Encoder.from_pretrained(name, pooling=pooling, max_length=max_length), pooling
@@ -123,9 +142,8 @@ def open_for_evaluation(
     if isinstance(model, ForeignEncoder):
         if max_length:
             model.limit_length(max_length)
-        return OpenedModel(
-            model, model.modules, f"run by sentence-transformers ({model.modules}): {model.why}"
-        )
+        remark = f"run by sentence-transformers ({model.modules}): {model.why}"
+        return OpenedModel(model, model.module_names, remark)
     if max_length:
         model.max_length = min(max_length, model.max_length)
     return OpenedModel(model, model.pooling.name, model.why)
@@ -246,7 +264,7 @@ def in_hand(model: Any, pooling: str | None = None, max_length: int | None = Non
         for name in kinds
     ):
         foreign = ForeignEncoder(model, "it was given as an object")
-        return OpenedModel(foreign, foreign.modules)
+        return OpenedModel(foreign, foreign.module_names)
     if isinstance(model, OutsideModel):
         return OpenedModel(model, UNKNOWN)
     if callable(getattr(model, "encode", None)):

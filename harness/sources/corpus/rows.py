@@ -8,6 +8,7 @@ before it.
 
 from __future__ import annotations
 
+import glob
 import gzip
 import json
 import time
@@ -272,7 +273,8 @@ def _parquet_rows(path: Path) -> Rows:
         if not _count_rows(path):  # which datasets cannot read
             return
         with quiet_datasets(offline=True):
-            data = load_dataset("parquet", data_files=str(path), split="train", streaming=True)
+            file = glob.escape(str(path))  # datasets reads a[1].parquet as a pattern, of a1.parquet
+            data = load_dataset("parquet", data_files=file, split="train", streaming=True)
             yield from _set_rows(str(path), data)
     except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
         raise InputError(f"not readable as Parquet ({first_line(error)})", file=path) from None

@@ -69,6 +69,9 @@ def test_prompts_leave_the_model_of_the_caller_as_it_is(prompted: Path) -> None:
     before = evaluate(model, task).scores()["value"].tolist()
     other = evaluate(model, task, prompts={"STS": "Instruct: similar meaning. "})
     sensitivity(model, task, vary={"batch_size": [8]}, prompts={"STS": "x "})
+    unfit = evaluate(model, task, prompts={"Retrieval": "x "})  # no prompt at all
+    ids = {one.result.scores[0].protocol for one in (unfit, other, evaluate(model, task))}
+    assert len(ids) == 3
     assert model.default_prompt_name == "own"
     assert evaluate(model, task).scores()["value"].tolist() == before
     assert other.scores()["value"].tolist() != before

@@ -659,3 +659,10 @@ def test_padding_of_a_tokenizer_file_is_no_token(tmp_path: Path, length: int | N
     for least in (12, 30):
         corpus = load_corpus(f"embedded:sentences?min_tokens={least}&tokenizer={tmp_path}")
         assert len(corpus) == sum(count >= least for count in lengths)
+
+
+def test_a_name_with_brackets_is_no_pattern(tmp_path: Path) -> None:
+    """`datasets` reads data[12].parquet as a pattern, and read data1.parquet."""
+    for name, texts in (("data1", ["one", "two"]), ("data[12]", ["three", "four"])):
+        pd.DataFrame({"text": texts}).to_parquet(tmp_path / f"{name}.parquet")
+    assert list(load_corpus(str(tmp_path / "data[12].parquet"))) == ["three", "four"]
