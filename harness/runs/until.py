@@ -82,6 +82,13 @@ def check_until(until: Until, experiment: Experiment) -> None:
         raise InputError(
             "--until: adds seeds that all rows share; this file has blocks", key="--until"
         )
+    if experiment.vary:
+        streams = ", ".join(experiment.vary)
+        raise InputError(
+            f"--until: compares rows by whole seeds; this file varies {streams} alone",
+            key="--until",
+            remedy="leave out the key vary",
+        )
     if not 0 <= until.equivalence <= 100:
         raise InputError(
             f"--equivalence {until.equivalence:g}: expected a number of points from 0 to 100",

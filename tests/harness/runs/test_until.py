@@ -133,6 +133,7 @@ def test_seeds_cannot_change_after_an_analysis(decide: Any, folder: Path) -> Non
         (f"--until decided --max-seeds {10**30}", "--max-seeds"),
         ("--until decided --equivalence -1", "--equivalence -1"),
         ("--until decided --rehearse", "--until"),
+        ('--until decided --set vary=["init"]', "varies init alone"),
         ("--tune 2 --set seeds=[101]", "seed 101"),
         ("--against nowhere", "nowhere"),
         ("--format pdff", "pdff"),
