@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from functools import cache
 
 import numpy as np
@@ -9,9 +10,11 @@ import numpy as np
 from reports.stats.clusters import Chance
 from reports.stats.estimate import Floats
 from reports.stats.simultaneous import (
+    ALONE,
     ALPHA,
     EXPLORED,
     FEWEST_SEEDS,
+    MANY_SEEDS,
     Rows,
     all_pairs,
     combine_freedom,
@@ -112,19 +115,17 @@ def seeds_needed(
 ) -> int | None:
     """The fewest seeds of every row that find a true difference with probability 0.8; None beyond
     100.
+
+    More seeds find more, but where rows begin to stand on their own seeds alone
+    (`reports.stats.simultaneous`): ten may find less than nine.
     """
 
     def enough(seeds: int) -> bool:
         return smallest_difference(seeds, deviation, examples, rows, planned=planned) <= difference
 
-    if not enough(MOST_SEEDS):
-        return None
-    few = FEWEST_SEEDS - 1
-    many = MOST_SEEDS
-    while many - few > 1:
-        middle = (few + many) // 2
-        if enough(middle):
-            many = middle
-        else:
-            few = middle
-    return many
+    fewest = FEWEST_SEEDS
+    for most in (ALONE - 1, MANY_SEEDS - 1, MOST_SEEDS):
+        if enough(most):
+            return bisect_left(range(most), True, fewest, key=enough)
+        fewest = most + 1
+    return None

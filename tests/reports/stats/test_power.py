@@ -37,3 +37,11 @@ def test_a_planned_pair_takes_less_than_all_pairs():
     assert smallest_difference(3, 0.84, 0.6, 10, planned=True) < 0.7 * smallest_difference(
         3, 0.84, 0.6, 10
     )
+
+
+@pytest.mark.parametrize("difference", [2.0, 2.3, 1.5])
+def test_the_fewest_seeds_are_the_fewest_where_ten_find_less_than_nine(difference: float) -> None:
+    least = {n: smallest_difference(n, 0.84, 0.0, 15) for n in range(3, 20)}
+    assert least[10] > least[9]
+    fewest = min(n for n, found in least.items() if found <= difference)
+    assert seeds_needed(difference, 0.84, 0.0, 15) == fewest
