@@ -25,8 +25,9 @@ from harness.encoder.loading import depth_of, family_of, tokens_of
 from harness.errors import InputError
 from harness.evaluation.any_model import choose_prompts, open_for_evaluation
 from harness.runs.typical_costs import read_shape
-from harness.sources.embedded import EMBEDDED_MODELS, model_fingerprint
+from harness.sources.embedded import model_fingerprint
 from methods.pretrained import Pretrained, PretrainedConfig
+from tests.support.bases import TOKENS, narrow_bert
 from tests.support.errors import raises_input_error
 
 TEXTS = ["A dog runs.", "It rains in the hills, and nobody is outside today.", "chess", ""]
@@ -35,11 +36,11 @@ SHAPE = {
     "num_hidden_layers": 2,
     "num_attention_heads": 2,
     "intermediate_size": 48,
-    "vocab_size": 16000,
+    "vocab_size": TOKENS,
     "max_position_embeddings": 64,
 }
 TRAIN = {"max_steps": 1, "batch_size": 2, "pooling": "mean"}
-SOURCE = EMBEDDED_MODELS["mini-bert"]
+SOURCE = Path(narrow_bert())
 
 
 @pytest.fixture(autouse=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,8 @@ from harness.evaluation.endpoints import BATCH, KEY, Endpoint
 from tests.support import embedding_server
 from tests.support.embedding_server import EmbeddingServer, embed
 
-pytest.importorskip("openai")
+# Found, not imported: that takes a second, also of the workers that run none of these tests.
+pytestmark = pytest.mark.skipif(find_spec("openai") is None, reason="openai is not installed")
 
 TEXTS = [f"sentence {number} of the test" for number in range(2 * BATCH + 5)]
 
