@@ -17,6 +17,7 @@ from harness.recipes import iterate_presets
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
 from methods.byol import BYOL, bootstrap
+from tests.support.bases import narrow_bert
 from tests.support.errors import raises_input_error
 from tests.support.kill_and_resume import weights_whole_and_resumed
 
@@ -36,7 +37,7 @@ def corpus() -> Corpus:
 
 
 def started(**values: Any) -> tuple[Any, Any, Any]:
-    method = BYOL(BYOL.configure({**SMALL, **values}))
+    method = BYOL(BYOL.configure({**SMALL, **values}), base_model=narrow_bert())
     torch.manual_seed(0)
     encoder = method.load_base()
     heads = method.heads(encoder)
@@ -192,9 +193,8 @@ def test_other_views_reach_both_networks(corpus: Corpus, monkeypatch: pytest.Mon
 def test_a_batch_of_two_and_what_is_kept(corpus: Corpus) -> None:
     method, encoder, heads = started()
     assert bool(method.loss(encoder, heads, batch(corpus, 2))["loss"].isfinite())
-    fitted = BYOL(BYOL.configure({**SMALL, "max_steps": 1})).fit(
-        corpus, FitContext(precision="fp32")
-    )
+    config = BYOL.configure({**SMALL, "max_steps": 1})
+    fitted = BYOL(config, base_model=narrow_bert()).fit(corpus, FitContext(precision="fp32"))
     assert fitted.num_parameters() == sum(p.numel() for p in encoder.parameters()), (
         "neither heads nor target are kept"
     )

@@ -17,6 +17,7 @@ from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
 from methods.cert import CERT, MoCo, Queue, follow, info_nce
+from tests.support.bases import narrow_bert
 from tests.support.errors import raises_input_error
 
 SMALL = {
@@ -37,7 +38,7 @@ def pairs() -> Corpus:
 
 
 def make(**values: Any) -> CERT:
-    return CERT(CERT.configure({**SMALL, **values}))
+    return CERT(CERT.configure({**SMALL, **values}), base_model=narrow_bert())
 
 
 def moco(method: CERT, encoder: Any) -> MoCo:

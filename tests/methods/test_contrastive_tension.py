@@ -23,6 +23,7 @@ from methods.contrastive_tension import (
     tension,
     tension_in_batch,
 )
+from tests.support.bases import narrow_bert
 from tests.support.errors import raises_input_error
 
 SMALL = {"batch_size": 6, "negatives": 2, "train_length": 12, "learning_rate": 1e-4}
@@ -35,7 +36,8 @@ def corpus() -> Corpus:
 
 
 def make(**values: Any) -> ContrastiveTension:
-    return ContrastiveTension(ContrastiveTension.configure({**SMALL, **values}))
+    config = ContrastiveTension.configure({**SMALL, **values})
+    return ContrastiveTension(config, base_model=narrow_bert())
 
 
 def np_tension(u: np.ndarray, v: np.ndarray, y: np.ndarray, reduction: str) -> float:

@@ -19,6 +19,7 @@ from harness.sources import Corpus, load_corpus
 from harness.training import Batch
 from methods.objectives import nt_xent
 from methods.simcse import SimCSE
+from tests.support.bases import narrow_bert
 from tests.support.errors import raises_input_error
 from tests.support.kill_and_resume import weights_whole_and_resumed
 
@@ -32,7 +33,7 @@ def corpus() -> Corpus:
 
 
 def make(**values: Any) -> SimCSE:
-    return SimCSE(SimCSE.configure({**SMALL, **values}))
+    return SimCSE(SimCSE.configure({**SMALL, **values}), base_model=narrow_bert())
 
 
 def started(method: Any) -> tuple[Any, Any]:

@@ -19,6 +19,7 @@ from harness.recipes import iterate_presets
 from harness.sources import Corpus, Pair, load_corpus
 from harness.training import Batch
 from methods.supervised_simcse import SupervisedSimCSE
+from tests.support.bases import narrow_bert
 from tests.support.errors import raises_input_error
 
 pytestmark = pytest.mark.timeout(300)
@@ -31,7 +32,8 @@ def pairs() -> Corpus[Pair]:
 
 
 def make(**values: Any) -> SupervisedSimCSE:
-    return SupervisedSimCSE(SupervisedSimCSE.configure({**SMALL, **values}))
+    config = SupervisedSimCSE.configure({**SMALL, **values})
+    return SupervisedSimCSE(config, base_model=narrow_bert())
 
 
 def numpy_loss(method: Any, encoder: Any, pairs: list[Pair], *, columns: int) -> float:

@@ -14,13 +14,14 @@ import torch
 from harness.method import FitContext
 from harness.sources import load_corpus
 from methods.vicreg import VICReg
+from tests.support.bases import narrow_bert
 from tests.support.errors import raises_input_error
 
 WEIGHTS = {"invariance_weight": 0.7, "variance_weight": 3.0, "covariance_weight": 0.2}
 
 
 def make(**values: Any) -> VICReg:
-    return VICReg(VICReg.configure(values))
+    return VICReg(VICReg.configure(values), base_model=narrow_bert())
 
 
 def covariance(z: np.ndarray, j: int, k: int) -> float:
