@@ -16,6 +16,7 @@ from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
 from methods.self_guided import Guide, SelfGuided, opt2_as_coded, sum_of_squared_differences
+from tests.support.bases import narrow_bert
 from tests.support.errors import raises_input_error
 
 SMALL = {"batch_size": 4, "train_length": 12, "learning_rate": 1e-3, "head_width": 24}
@@ -32,7 +33,8 @@ def pairs() -> Corpus:
 
 
 def make(**values: Any) -> SelfGuided:
-    return SelfGuided(SelfGuided.configure({**SMALL, **values}))
+    config = SelfGuided.configure({**SMALL, **values})
+    return SelfGuided(config, base_model=narrow_bert())
 
 
 def guide_of(method: SelfGuided, encoder: Encoder) -> Guide:
@@ -166,7 +168,7 @@ def test_regulariser_by_hand() -> None:
                 "objective": "opt3",
                 "layer_pooling": "mean",
                 "guide_first": 1,
-                "guide_last": 3,
+                "guide_last": 2,
                 "final_gelu": False,
             },
             5,
@@ -397,7 +399,7 @@ def test_bad_settings_are_one_line(values: dict[str, Any], key: str | None) -> N
 
 
 @pytest.mark.parametrize(
-    "values", [{"guide_last": 40}, {"guide_first": 40}, {"guide_first": 3, "shift_layers": False}]
+    "values", [{"guide_last": 40}, {"guide_first": 40}, {"guide_first": 2, "shift_layers": False}]
 )
 def test_layers_that_the_model_does_not_have(values: dict[str, Any]) -> None:
     method = make(**values)
