@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -21,7 +22,11 @@ from harness.sources import embedded_rows
 if TYPE_CHECKING:
     from harness.sources import TrainingText
 
-_TEXTS = 32  # of the embedded sentences, whose vectors identify an object
+# of the embedded sentences, whose vectors identify an object
+_TEXTS = 32
+# of them that are one text: some 1,500 tokens, more than most models take, so that models which cut
+# texts at unlike lengths are not one
+_LONG = 80
 
 
 class GivenObject(OutsideModel):
@@ -37,11 +42,14 @@ class GivenObject(OutsideModel):
 
     @property
     def identity(self) -> str:
-        """A hash of its vectors of a fixed set of texts."""
+        """A hash of its vectors of a fixed set of texts, of which one is long."""
         rows = embedded_rows("sentences", ("a",))
-        texts = [row["text"] for row in rows[:_TEXTS]]
-        vectors = np.ascontiguousarray(self.encode(texts), dtype="<f4")
-        content = repr(vectors.shape).encode() + vectors.tobytes()
+        texts = [row["text"] for row in rows]
+        content = _bytes_of(self.encode(texts[:_TEXTS]))
+        with suppress(
+            Exception
+        ):  # of an object that takes no long texts: it is known by the others
+            content += _bytes_of(self.encode([" ".join(texts[:_LONG])]))
         return hashlib.sha256(content).hexdigest()[:16]
 
     def vectors_of(self, texts: list[str], device: str | None) -> Any:
@@ -51,6 +59,11 @@ class GivenObject(OutsideModel):
         else:
             options = {"device": device}
         return self.opened.model.encode(texts, show_progress_bar=False, **options)
+
+
+def _bytes_of(vectors: Any) -> bytes:
+    array = np.ascontiguousarray(vectors, dtype="<f4")
+    return repr(array.shape).encode() + array.tobytes()
 
 
 class GivenConfig(MethodConfig):

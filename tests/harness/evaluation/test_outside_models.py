@@ -19,6 +19,7 @@ from harness.errors import InputError, RunError
 from harness.evaluation.given_models import GivenObject
 from harness.evaluation.outside_models import FileVectors
 from harness.tasks.catalogue import resolve_tasks
+from tests.support import own_files
 from tests.support.errors import raises_input_error
 
 TASK = "Embedded-STS-natural"
@@ -74,6 +75,40 @@ def test_a_function_of_a_module_that_changed_after_its_import_is_refused(
     aid.write_text("LETTER = 'a'\n")
     with raises_input_error(file=aid):
         score("counting:embed")
+
+
+def test_objects_that_cut_texts_at_unlike_lengths_are_two(tmp_path: Path) -> None:
+    """They agree on every sentence of the set by which objects are known, and had one run."""
+    file = own_files.write_table(
+        tmp_path / "long.csv",
+        ("sentence1", "sentence2", "score"),
+        [(f"{'word ' * 60}{'e' * n}", f"{'word ' * 60}ee", n) for n in range(5)],
+    )
+
+    def whole(texts: list[str]) -> list[list[float]]:
+        return [[text.count("e"), 1.0] for text in texts]
+
+    def start(texts: list[str]) -> list[list[float]]:
+        return whole([text[:200] for text in texts])
+
+    def short_only(texts: list[str]) -> list[list[float]]:
+        if max(map(len, texts)) > 1000:
+            raise IndexError("longer than the table of positions")
+        return whole(texts)
+
+    def known_by(model: object) -> str:
+        return GivenObject(model).identity
+
+    assert len({known_by(whole), known_by(start), known_by(short_only)}) == 3
+    found = harness.compare(
+        [whole, start],
+        suites=[str(file)],
+        workdir=tmp_path / "work",
+        tracking_uri="none",
+        formats=[],
+    )
+    by_row = {record.row: record.score("long.csv") for record in found.records}
+    assert by_row["start"] == 0.0 != by_row["whole"]
 
 
 def test_a_function_of_a_module_is_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,7 +96,7 @@ def test_a_row_in_fewer_digits_is_a_run_of_its_own_and_float32_keeps_its_id() ->
 
 
 def test_rows_are_scored_in_their_own_numbers() -> None:
-    found = harness.compare(rows(dtype="bf16"), workdir="work", tracked=False)
+    found = harness.compare(rows(dtype="bf16"), workdir="work", tracking_uri="none")
     scores = found.scores()
     values = set()
     options: Any = {"pooling": "mean", "cached": False}
