@@ -248,15 +248,10 @@ def _with_higher_starts(block: Ranking, text: str) -> str:
 def _best(block: Ranking) -> str:
     title = name_target(block.significance.results, block.target)
     if len(block.contenders) < 2:
-        row = max(block.rows, key=block.mean)
-        text = f"{row.label} has the highest score on {title}, {block.mean(row):.2f}"
-        return f"{text}; with fewer than three seeds a row, it cannot be decided which is better"
+        return _describe_few(block, title)
     first, *others = block.candidates or block.contenders[:1]
     named = _describe_row(block.significance, block.target, first)
     count = len(block.contenders) - 1
-    # of two rows, the pair's own test decides
-    if count == 1 and block.differences[0, 1].verdict == SAME:
-        others = block.contenders[1:]
     labels = [row.label for row in others]
     if not others and count == 1:
         margin = _margin(block.differences[0, 1])
@@ -272,10 +267,31 @@ def _best(block: Ranking) -> str:
         if count <= 2:
             who = _list(labels, "or")
         text = f"{named} scores highest on {title}, but not significantly better than {who}"
-    if block.unjudged:
-        unjudged = _list([row.label for row in block.unjudged])
-        text += f"; {NOT_JUDGED}: {unjudged}"
-    return text
+    return text + _describe_unjudged(block)
+
+
+def _describe_few(block: Ranking, title: str) -> str:
+    """Return the same of a block with one contender or none: how it compares with the controls."""
+    if not block.contenders or not block.controls:
+        row = max(block.rows, key=block.mean)
+        text = f"{row.label} has the highest score on {title}, {block.mean(row):.2f}"
+        if block.unjudged:
+            text += "; with fewer than three seeds a row, it cannot be decided which is better"
+        return text
+    (only,) = block.contenders
+    found = [(control, block.difference(only, control)) for control in block.controls]
+    phrases = ("above", "below", "not significantly different from", "not judged against")
+    named = _describe_row(block.significance, block.target, only)
+    text = f"{named} is {_by_verdict(found, phrases)} on {title}"
+    return text + _describe_unjudged(block)
+
+
+def _describe_unjudged(block: Ranking) -> str:
+    """Return which rows have too few seeds, a clause; "" where none has."""
+    if not block.unjudged:
+        return ""
+    labels = [row.label for row in block.unjudged]
+    return f"; {NOT_JUDGED}: {_list(labels)}"
 
 
 def _margin(difference: Difference) -> str:

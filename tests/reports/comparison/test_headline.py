@@ -162,6 +162,17 @@ def with_added_starts(made: synthetic.Invented, noise: float, **rows: float) -> 
     return headline(comparison, Significance(comparison))
 
 
+def test_one_row_and_random_vectors_are_compared(made: synthetic.Invented) -> None:
+    add(made, "SimCSE", 0.5)
+    for seed in (1, 2, 3):
+        about = {"supervision": "untrained", "pooling": None, "tasks": TASKS, "geometry": False}
+        made.add("random", seed, noise=15.0 * seed, **about)
+    comparison = read_comparison(made.workdir, "invented")
+    first, *_ = headline(comparison, Significance(comparison))
+    assert re.match(r"SimCSE \(\d+\.\d\d, 3 seeds\) is above random \(\+\d+\.\d\d\) on", first)
+    assert "fewer than three seeds" not in first
+
+
 def test_where_no_training_helped_that_is_the_first_sentence(made: synthetic.Invented) -> None:
     first, second, *more = with_added_starts(made, 0.5, SimCSE=3.0, SCD=5.0)
     form = (

@@ -232,6 +232,23 @@ def test_rows_share_a_group_if_and_only_if_they_do_not_differ(
     assert [block.rank_interval(row) for row in block.rows] == ranks
 
 
+def test_of_two_rows_none_is_worse_that_does_not_differ(
+    made: synthetic.Invented, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One row tested from one side may be no candidate where the pair's two-sided p is above 5 %."""
+    add(made, "SimCSE", (1, 2, 3), 1.0)
+    add(made, "SCD", (1, 2, 3), 1.1)
+    comparison, significance = read(made)
+    block = Ranking(comparison.rows, significance, significance.targets[0])
+    best, other = block.contenders
+    one_sided = {best.key: True, other.key: False}
+    monkeypatch.setattr(significance, "may_be_best", lambda rows, target: one_sided)
+    estimate = Estimate(0.02, -0.001, 0.041, 0.06)
+    monkeypatch.setattr(block, "differences", {(0, 1): Difference(estimate, (3, 3), "all")})
+    assert block.candidates == [best, other]
+    assert not block.not_the_best(other)
+
+
 def test_ranks_of_many_rows_are_not_said_to_hold_at_95_percent(made: synthetic.Invented) -> None:
     for label in ("SimCSE", "SCD"):
         add(made, label, (1, 2, 3), 1.0)
