@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import yaml
 
@@ -167,3 +168,15 @@ def test_no_value_is_written_into_a_script() -> None:
         assert ("shell" in step) == ("run" in step)
     used = set(re.findall(r"inputs\.([\w-]+)", (REPOSITORY / "action.yml").read_text()))
     assert used == set(ACTION["inputs"])
+
+
+def test_a_model_that_cannot_be_scored_is_one_line(run: Run, tmp_path: Path) -> None:
+    pairs = pd.DataFrame({"sentence1": ["a b", "c d"], "sentence2": ["a", "c"], "score": [1, 2]})
+    pairs.to_csv(tmp_path / "pairs.csv", index=False)
+    vectors = pd.DataFrame({"text": ["another text"], "vector": [[0.1, 0.2]]})
+    vectors.to_parquet(tmp_path / "vectors.parquet")
+    file = "vectors.parquet"
+    said, code, _ = run(baseline_model=file, model=file, suite="pairs.csv")
+    assert code == 1
+    assert said.splitlines()[-1].startswith("harness gate: baseline was not scored: ")
+    assert "Traceback" not in said

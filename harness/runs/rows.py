@@ -380,7 +380,10 @@ class Schedule:
             return ""
         intervals = [f"{label} every {every:,}" for label, every in self.instead_of.items()]
         own = join_some(intervals, 4)
-        common = f"all rows are scored on the dev set every {self.every} training steps"
+        interval = "after each training step"
+        if self.every != 1:
+            interval = f"every {self.every} training steps"
+        common = f"all rows are scored on the dev set {interval}"
         return f'{common}; with [dev] every = "own": {own}'
 
     @property
