@@ -143,12 +143,12 @@ def test_an_incumbent_is_a_row(tmp_path: Path) -> None:
         adapt(tmp_path / "work", file, incumbent="another")
 
 
-def test_an_option_that_is_none_is_left_out_of_the_resolved_experiment(tmp_path: Path) -> None:
+def test_an_option_that_is_none_is_empty_in_the_resolved_experiment(tmp_path: Path) -> None:
     row = {"method": "pooling", "config": {"max_length": None, "pooling": "cls"}}
     made = {"name": "one", "suites": ["Embedded-STS-natural"], "methods": [row]}
     harness.compare(made, workdir=tmp_path, tracking_uri="none", formats=[])
     again = read_experiment(tmp_path / "comparisons" / "one.toml")
-    assert again.methods[0].config == {"pooling": "cls"}
+    assert again.methods[0].config == {"max_length": "", "pooling": "cls"}
 
 
 def test_a_part_without_trained_rows_or_without_the_incumbent_is_an_experiment() -> None:
