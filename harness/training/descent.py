@@ -147,12 +147,19 @@ class Descent:
         """Put the last update's `terms` into the curve and tell the `progress`.
 
         Raises:
-            TrainingStopped: "loss" is not finite; `diverged` is the reason.
+            TrainingStopped: "loss" is not finite, and `diverged` is the reason; or "grad_norm" is
+                not, so that the weights no longer are.
         """
         self.curves.add(self.step, "train", terms)
+        reason = ""
+        norm = terms["grad_norm"]
         if not math.isfinite(terms["loss"]):
+            reason = diverged
+        elif not math.isfinite(norm) and not self.scaler.is_enabled():  # fp16 skips such a step
+            reason = f"the norm of the gradient is {norm} at step {self.step} of {self.steps}"
+        if reason:
             self.curves.flush()
-            raise TrainingStopped("diverged", diverged)
+            raise TrainingStopped("diverged", reason)
         if self.context.progress:
             self.context.progress(self.step, self.steps, progress)
 

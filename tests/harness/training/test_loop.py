@@ -477,6 +477,23 @@ def test_a_loss_that_is_not_a_number_ends_the_run_as_diverged(
     ] == [1, 2, 3]
 
 
+class Rooted(Pull):
+    """A finite loss whose gradient is none: that of a root at 0."""
+
+    def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, torch.Tensor]:
+        terms = super().loss(encoder, heads, batch)
+        loss = terms["loss"]
+        return {**terms, "loss": loss + (loss - loss).sqrt()}
+
+
+def test_a_gradient_that_is_not_a_number_ends_the_run_without_a_dev_set_too(
+    corpus: Corpus,
+) -> None:
+    with pytest.raises(TrainingStopped, match="gradient is nan at step 1 of 1") as stop:
+        Rooted(config(max_steps=1)).fit(corpus, FitContext(precision="fp32"))
+    assert stop.value.status == "diverged"
+
+
 @pytest.mark.parametrize("bad", [seen(0.2, std=0.001), seen(0.2, rank=1.1)])
 def test_constant_or_one_dimensional_embeddings_end_the_run_as_collapsed(
     corpus: Corpus, bad: dict[str, float]
