@@ -174,7 +174,7 @@ class DCLR(SimCSE):
     sheet = RecipeFile.beside(__file__)
     Config = DCLRConfig
 
-    _complement: Encoder | ForeignEncoder | None = None
+    _complement: tuple[Encoder | ForeignEncoder, ...] = ()  # one, which no checkpoint holds
 
     @property
     def supervision(self) -> Supervision:
@@ -189,8 +189,9 @@ class DCLR(SimCSE):
 
     def heads(self, encoder: Encoder) -> nn.Module:
         """Return SimCSE's heads; also load the complementary model, which enters no checkpoint."""
-        self._complement = open_pooled(self.config.complement, self.config.complement_pooling)
-        self._complement.to(str(encoder.device))
+        complement = open_pooled(self.config.complement, self.config.complement_pooling)
+        complement.to(str(encoder.device))
+        self._complement = (complement,)
         return super().heads(encoder)
 
     def contrast(self, z_a: Tensor, z_b: Tensor, heads: nn.Module, batch: Batch) -> Tensor:
@@ -219,7 +220,7 @@ class DCLR(SimCSE):
     @torch.no_grad()
     def _negative_weights(self, batch: Batch) -> Tensor:
         """Return (n, n): 1 where a sentence of the batch may be a negative of another, else 0."""
-        assert self._complement is not None  # opened with the heads
-        vectors = unit(self._complement.encode(batch.texts, convert_to_tensor=True))
+        (complement,) = self._complement  # opened with the heads
+        vectors = unit(complement.encode(batch.texts, convert_to_tensor=True))
         dissimilar: Tensor = vectors @ vectors.T < self.config.threshold
         return dissimilar.float()

@@ -16,7 +16,8 @@ from torch.utils.data import Subset
 from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.masked_lm import IGNORED, MaskedLM, mask_tokens, masked_lm_loss, pad_labels
-from harness.encoder.pooling import average_layers
+from harness.encoder.pooling import PROMPT, average_layers
+from harness.encoder.prompts import MASK
 from harness.encoder.sentences import clean
 from harness.errors import InputError
 from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, MethodConfig
@@ -118,6 +119,12 @@ class DeCLUTRConfig(TrainingConfig):
         if self.warmup_steps is not None:
             raise ValueError(
                 "warmup_steps has no effect on the schedules of declutr; set warmup, a share"
+            )
+        masks = self.objective == "both" and self.masked_anchors
+        if masks and self.pooling.startswith(PROMPT) and MASK in self.pooling:
+            raise ValueError(
+                'keys "pooling" and "masked_anchors": masked tokens would be read for that of the template; set '
+                "masked_anchors = false"
             )
         if self.memory and self.matryoshka:
             raise ValueError(

@@ -372,14 +372,16 @@ def check_terms(terms: Any) -> None:
         )
 
 
-def _own_modules(method: TrainedMethod, device: str) -> dict[str, nn.Module]:
+def _own_modules(method: TrainedMethod, heads: nn.Module, device: str) -> dict[str, nn.Module]:
     """Return the modules that a method holds itself, as a copy of the encoder, on the device.
 
     They are part of a checkpoint, so that a resumed run has the weights of an uninterrupted one.
     """
     modules = {}
     for name, value in vars(method).items():
-        if isinstance(value, nn.Module) and name != "_encoder":  # that of an earlier fit
+        if value is heads or name == "_encoder":  # in a checkpoint anyway; that of an earlier fit
+            continue
+        if isinstance(value, nn.Module):
             modules[f"method.{name}"] = value.to(device)
     return modules
 
@@ -439,7 +441,7 @@ class Trainer(Descent):
         parameters = [*encoder.parameters(), *heads.parameters()]
         groups = decay_groups(parameters, config.weight_decay)
         super().__init__(
-            {"encoder": encoder, "heads": heads, **_own_modules(method, context.device)},
+            {"encoder": encoder, "heads": heads, **_own_modules(method, heads, context.device)},
             method.optimizer(groups),
             [p for group in groups for p in group["params"]],
             context,

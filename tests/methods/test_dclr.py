@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
 from methods.dclr import DCLR, ascend_noise, debiased_contrast
@@ -132,7 +133,7 @@ def test_the_loss_of_a_batch(form: str, corpus: Corpus) -> None:
     method, encoder, heads, batch = set_up(corpus, **values)
     value = float(method.loss(encoder, heads, batch)["loss"].detach())
     z = heads.mlp(encoder(encoder.collate(encoder.tokenize(batch.texts, max_length=12)))).detach()
-    v = method._complement.encode(batch.texts)
+    v = method._complement[0].encode(batch.texts)
     kept = np.array([[cos(x, y) < 0.93 for y in v] for x in v])
     assert 0 < kept.sum() < kept.size - len(kept), "the threshold parts these sentences"
     noise = torch.from_numpy(np.random.default_rng(0).standard_normal((7, z.shape[1]))).float()
@@ -169,9 +170,12 @@ def test_a_row_knew_what_its_complement_knew() -> None:
     assert set(DCLR(DCLR.configure({})).inputs) == {"complement"}
 
 
-def test_the_complement_enters_no_checkpoint(corpus: Corpus) -> None:
-    _, _, heads, _ = set_up(corpus)
-    assert all(name.startswith("mlp.") for name in heads.state_dict())
+def test_the_complement_enters_no_checkpoint(corpus: Corpus, tmp_path: Path) -> None:
+    method = DCLR(DCLR.configure({"batch_size": 8, "max_steps": 1, "train_length": 8}))
+    method.fit(corpus, FitContext(folder=tmp_path, checkpoint_seconds=0.0))
+    state = torch.load(tmp_path / "checkpoint" / "state.pt", weights_only=True)
+    assert all(name.startswith("mlp.") for name in state["heads"])
+    assert not any(name.startswith("method.") for name in state)
 
 
 def test_training_resumes_bit_for_bit(corpus: Corpus, tmp_path: Path) -> None:

@@ -393,6 +393,7 @@ def test_spans_that_the_encoder_cannot_hold_are_refused(corpus: Corpus) -> None:
         ({"l_min": 11}, None),
         ({"memory": 11}, None),
         ({"memory": 64, "matryoshka": [32]}, "memory"),
+        ({"pooling": 'prompt:This : "[X]" means [MASK].'}, "pooling"),
         ({"temperature": 0}, "temperature"),
         ({"anchors": 0}, "anchors"),
         ({"strategy": "near"}, "strategy"),

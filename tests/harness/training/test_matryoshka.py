@@ -145,7 +145,7 @@ def test_another_model_judges_by_its_whole_vectors(name: str) -> None:
         if name == "rankcse":
             judged: Tensor = method._teacher_cosines(batch, torch.zeros(8, 8))
         else:
-            model = method._complement
+            (model,) = method._complement
             judged = model.encode(batch.texts, convert_to_tensor=True)
         return judged
 
