@@ -96,7 +96,8 @@ class ISBertConfig(TrainingConfig):
     @field_validator("widths")
     @classmethod
     def _odd_widths(cls, value: tuple[int, ...]) -> tuple[int, ...]:
-        if not value or any(width < 1 or width % 2 == 0 for width in value):
+        are_odd = all(width > 0 and width % 2 == 1 for width in value)
+        if not value or not are_odd:
             raise ValueError("must be one or more odd positive numbers")
         return value
 

@@ -106,8 +106,10 @@ class PretrainedConfig(MethodConfig):
         empty = value in ({}, [])
         if empty or (isinstance(value, list) and {} in value):
             raise ValueError('needs at least one, as {STS = "query: "}')
-        if isinstance(value, list) and any(one in value[:place] for place, one in enumerate(value)):
-            raise ValueError("expected different prompts for each seed")
+        if isinstance(value, list):
+            for place, one in enumerate(value):
+                if one in value[:place]:
+                    raise ValueError("expected different prompts for each seed")
         return value
 
     @field_validator("model_by_seed")

@@ -228,8 +228,10 @@ def decode(
     transformer: Any = encoder.transformer
     ids = ids.to(vectors.device)
     positions = transformer.embeddings.position_embeddings(position_ids(transformer, ids))
-    memory = torch.cat([vectors.unsqueeze(1), transformer.embeddings(input_ids=ids)[:, 1:]], dim=1)
-    states: Tensor = decoder(vectors.unsqueeze(1) + positions, memory, hidden)
+    sentence = vectors.unsqueeze(1)
+    words = transformer.embeddings(input_ids=ids)[:, 1:]
+    memory = torch.cat([sentence, words], dim=1)
+    states: Tensor = decoder(sentence + positions, memory, hidden)
     return states
 
 

@@ -155,7 +155,10 @@ def _result(stored: optuna.Study, budget: Budget, workdir: Path) -> dict[str, An
     for run in runs:
         if (record := RunFolder(workdir, run).read()) is not None:
             records.append(record)
-    seconds = sum(r.cost.get(key, 0.0) for r in records for key in ("train_seconds", "dev_seconds"))
+    seconds = 0.0
+    for record in records:
+        seconds += record.cost.get("train_seconds", 0.0)
+        seconds += record.cost.get("dev_seconds", 0.0)
     found = {
         "study": stored.study_name,
         "trials": len(mine),

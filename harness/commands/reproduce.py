@@ -109,7 +109,8 @@ def run(args: argparse.Namespace) -> int:
         )
     cell = cells[name]
     runs = {record: data["runs"][record] for record in cell["records"]}
-    commands = list(dict.fromkeys(str(entry.get("command", "")) for entry in runs.values()))
+    every = [str(entry.get("command", "")) for entry in runs.values()]
+    commands = list(dict.fromkeys(every))
     _show_cell(name, cell, runs, commands)
     if args.workdir is None:
         return 0

@@ -387,7 +387,8 @@ def _training_rows(record: Record) -> list[tuple[str, str]]:
     if c := record.corpus:
         name = describe_text(str(c.get("uri")))
         digest = str(c.get("sha256"))[:16]
-        rows.append(("text", f"{name} ({c.get('count')} {c.get('kind')}, sha256 {digest})"))
+        size = f"{c.get('count')} {c.get('kind')}"
+        rows.append(("text", f"{name} ({size}, sha256 {digest})"))
     rows += [("record", record.id), ("seed", seed_text(record.random_seed))]
     return rows
 

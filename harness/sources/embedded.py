@@ -87,7 +87,8 @@ def resolve_model(name: str) -> str:
             file=name,
             remedy="give the folder that holds config.json and the weights; vectors are .npz or .parquet",
         )
-    is_path = name.startswith(("/", ".", "~")) or name.count("/") > 1 or "\\" in name
+    begins_as_path = name.startswith(("/", ".", "~"))
+    is_path = begins_as_path or name.count("/") > 1 or "\\" in name
     if not name.strip() or is_path:
         raise InputError(
             f'base model "{name}": no such folder; give a model folder, a hub id such as ORG/NAME, or '

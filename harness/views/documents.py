@@ -61,7 +61,10 @@ def draw_pair(
     if pair == "same":
         second = first
     else:  # whichever comes later lies at least `gap` crops after the other
-        first, second = first + (gap - 1) * (first > second), second + (gap - 1) * (second > first)
+        if first > second:
+            first += gap - 1
+        else:
+            second += gap - 1
     return crops[first], crops[second]
 
 

@@ -192,7 +192,9 @@ class ViewConfig(Config):
                 "joins two of paraphrase, sentence_crop and token_crop, or a view of words "
                 f"({', '.join(('eda', *WORD_VIEWS))}) and token_crop"
             )
-        order = [*[v for v in TEXT_VIEWS if v in names], *[v for v in names if v in TOKEN_VIEWS]]
+        words = [view for view in TEXT_VIEWS if view in names]
+        tokens = [name for name in names if name in TOKEN_VIEWS]
+        order = [*words, *tokens]
         if [name for name in names if name != "dropout"] != order:
             raise ValueError(f'words come before tokens: write it as "{"+".join(order)}"')
         return value

@@ -88,7 +88,8 @@ def repeat_tokens(
     n = len(ordinary)
     if rate == 0 or n == 0:
         return list(ids)
-    count = min(int(rng.integers(max(2, int(rate * n)) + 1)), n)
+    most = max(2, int(rate * n))
+    count = min(int(rng.integers(most + 1)), n)
     if limit is not None:
         count = min(count, max(0, limit - len(ids)))
     twice = {ordinary[i] for i in rng.choice(n, size=count, replace=False)}

@@ -45,7 +45,8 @@ def delete_words(text: str, share: float, rng: np.random.Generator) -> str:
     4
     """
     words = text.split()
-    count = min(max(1, int(share * len(words) + 0.5)), len(words) - 1)
+    wanted = int(share * len(words) + 0.5)
+    count = min(max(1, wanted), len(words) - 1)
     if count < 1:
         return text
     gone = set()

@@ -209,7 +209,8 @@ def _base_of_past(verb: str) -> str:
         if len(stem) > 2:
             return f"{stem[:-1]}y"
         return f"{stem}e"
-    if len(stem) > 3 and stem[-1] == stem[-2] and stem[-1] not in "lsz":
+    is_doubled = len(stem) > 3 and stem[-1] == stem[-2]
+    if is_doubled and stem[-1] not in "lsz":
         return stem[:-1]
     ends_in_e = _E_STEM.search(stem) and not stem.endswith(_NO_E_STEM)
     if stem.endswith("e") or ends_in_e:

@@ -120,7 +120,9 @@ def split_parts(text: str) -> tuple[str, ...]:
         ValueError: one of them is none of `JOINED`, or there is none of them.
     """
     parts = tuple(part.strip() for part in text.split(","))
-    if any(part not in JOINED for part in parts) or len(set(parts)) < len(parts):
+    is_known = set(parts) <= set(JOINED)
+    has_repeats = len(set(parts)) < len(parts)
+    if not is_known or has_repeats:
         raise ValueError(f"must be some of {', '.join(JOINED)}, each once, joined by commas")
     return parts
 

@@ -92,9 +92,11 @@ def anchors_apart(
     count = len(lengths)
     order = rng.permutation(count)
     free = n - int(lengths.sum()) - (count - 1) * l_max
-    before = np.sort(rng.choice(free + count, size=count, replace=False)) - np.arange(count)
+    drawn = rng.choice(free + count, size=count, replace=False)
+    before = np.sort(drawn) - np.arange(count)
+    ends = np.cumsum(lengths[order] + l_max)
     starts = np.empty(count, dtype=np.int64)
-    starts[order] = before + np.concatenate(([0], np.cumsum(lengths[order] + l_max)[:-1]))
+    starts[order] = before + np.concatenate(([0], ends[:-1]))
     return starts
 
 

@@ -112,7 +112,9 @@ def _files(uri: str) -> tuple[Path, ...]:
             )
         name, _, revision = parts[1].partition("@")
         kind = "dataset" if data else "model"
-        return (hub_file(f"{parts[0]}/{name}", parts[2], unquote(revision) or None, kind=kind),)
+        repository = f"{parts[0]}/{name}"
+        commit = unquote(revision) or None
+        return (hub_file(repository, parts[2], commit, kind=kind),)
     path = expand_user(uri)
     if uri.strip() and (path / "modules.json").is_file():
         return _model_files(uri, lambda name: _existing(path / name))
@@ -181,7 +183,8 @@ def _read_model(
             file=weights_file.parent,
             remedy="replace the files of this folder",
         ) from None
-    if len(words) != len(matrix) or not len(words) or not np.isfinite(matrix).all():
+    is_whole = len(words) == len(matrix) > 0
+    if not is_whole or not np.isfinite(matrix).all():
         raise InputError(
             f"expected finite vectors for the {len(words)} words of {words_file.name}",
             file=weights_file,

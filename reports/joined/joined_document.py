@@ -138,7 +138,9 @@ def _sender_cells(one: JoinedRow) -> tuple[Cell, ...]:
     link = EMPTY
     if sender.link:
         shown = sender.link.split("://", 1)[1].rstrip("/")
-        link = Cell(shown if len(shown) <= 40 else f"{shown[:39]}…", url=sender.link)
+        if len(shown) > 40:
+            shown = f"{shown[:39]}…"
+        link = Cell(shown, url=sender.link)
     texts = []
     for text in (sender.name, sender.date):
         texts.append(Cell(text) if text else EMPTY)

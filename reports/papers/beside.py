@@ -130,7 +130,10 @@ def _lines_of_published(
 
 def _label(model: str, numbers: dict[int, Match]) -> Cell:
     sources = {source_note(one.published["source_mark"]) for one in numbers.values()}
-    return Cell(model).with_notes(*(sources if len(sources) == 1 and "" not in sources else ()))
+    cell = Cell(model)
+    if len(sources) == 1 and "" not in sources:
+        return cell.with_notes(*sources)
+    return cell
 
 
 def _cell(one: Match, column: PaperColumn) -> Cell:

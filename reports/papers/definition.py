@@ -222,7 +222,11 @@ class PaperRow(Config):
     @property
     def fixed(self) -> dict[str, Any]:
         """`where` without the options that may have any value."""
-        return {key: value for key, value in self.where.items() if value != "*" and key != "corpus"}
+        fixed = {}
+        for key, value in self.where.items():
+            if value != "*" and key != "corpus":
+                fixed[key] = value
+        return fixed
 
 
 class PaperTable(Config):

@@ -14,7 +14,7 @@ from reports.papers.paper_results import PaperResults
 from reports.papers.published_lines import BLANK, OTHER
 from reports.results import base_name
 from reports.stats.estimate import mean_sd
-from reports.tables.score_cells import anchor
+from reports.tables.score_cells import anchor, count_cell
 
 _CHOICE = (
     "One of several configurations. It was not chosen by its scores: first the paper's text and settings, then "
@@ -220,12 +220,6 @@ def _run_line(
     ours: RecordedRow,
     block: str,
 ) -> TableRow:
-    count = len(ours.finished)
-    whole = len(ours.records)
-    if count == whole:
-        text = str(count)
-    else:
-        text = f"{count} of {whole}"
     label = row.label
     if row.weights:
         label += f" ({base_name(ours.base_model)})"
@@ -235,7 +229,7 @@ def _run_line(
         records=tuple(r.id for r in ours.records),
         notes=tuple(_notes_on(paper, table, row, ours)),
     )
-    cells = [head, Cell(text, value=count)]
+    cells = [head, count_cell(ours)]
     for column in paper.columns(table):
         measured = paper.value(PaperCell(table, row, column), ours)
         cells.append(measured_cell(measured, column, ours))

@@ -69,7 +69,10 @@ def read_frozen_plan(
             text = f"{run.row} · {run.base_model}: seed {run.seed} has no result ({record.status})"
             found.append(Deviation(text, of_choice=False))
     written = plan["date"][:19]
-    own = [known[run.id] for run in comparison.runs if not run.source and run.id in known]
+    own = []
+    for run in comparison.runs:
+        if not run.source and run.id in known:
+            own.append(known[run.id])
     early = [record for record in own if record.started and record.started[:19] < written]
     if early:
         text = f"{len(early)} of {len(own)} runs had begun before the plan was written"

@@ -41,7 +41,8 @@ def describe_scores(source: Source, name: str) -> Document:
     (block,) = question.blocks().values()
     results = question.results
     sentences = headline(results, question.significance)
-    if any(block.mean(row) < 0 for row in block.rows) and SHOWN_NEGATIVE in results.note:
+    has_negative = any(block.mean(row) < 0 for row in block.rows)
+    if has_negative and SHOWN_NEGATIVE in results.note:
         sentences.append(f"Scores are {SHOWN_NEGATIVE}.")
     answer = " ".join(sentences)
     tasks = len(block.target.measures)

@@ -449,7 +449,8 @@ def _lacking(found: Sequence[Decomposition]) -> str:
     unvaried = []
     for d in found:
         if d.unvaried:
-            unvaried.append(f"{', '.join(NAMES[stream] for stream in d.unvaried)} of {d.row.label}")
+            streams = ", ".join(NAMES[stream] for stream in d.unvaried)
+            unvaried.append(f"{streams} of {d.row.label}")
     few = []
     for d in found:
         if d.whole is None or len(d.whole.scores) < FEWEST:

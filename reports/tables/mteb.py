@@ -140,7 +140,11 @@ def category_table(
 
 def _reason(row: RecordedRow, names: Sequence[str]) -> tuple[str, ...]:
     """Why a row has none of some data sets: what the first of them says."""
-    return next((why for name in names if (why := row.reasons(PREFIX + name, named=False))), ())[:1]
+    for name in names:
+        reasons = row.reasons(PREFIX + name, named=False)
+        if reasons:
+            return reasons[:1]
+    return ()
 
 
 def _notes(suite: str, category: str, names: Sequence[str]) -> tuple[str, ...]:

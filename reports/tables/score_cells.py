@@ -79,13 +79,18 @@ def _seeds_cell(row: RecordedRow) -> Cell:
         notes.append(f"{row.label}, {noun} {listed} {status}: {reason}")
     if row.unavailable:
         notes = [f"not run: {row.unavailable}"]
+    return count_cell(row).with_notes(*notes)
+
+
+def count_cell(row: RecordedRow) -> Cell:
+    """Return the number of finished seeds, and of how many where others have not."""
     done = len(row.finished)
     total = len(row.records)
     if done == total:
         text = str(done)
     else:
         text = f"{done} of {total}"
-    return Cell(text, value=done, notes=tuple(notes))
+    return Cell(text, value=done)
 
 
 HEAD = (

@@ -417,9 +417,8 @@ def _retrieval(task: Any, predictions: Any, split: str, subset: str) -> Rows:
 
 
 def _reciprocal_rank(gold: dict[str, int], docs: dict[str, float], k: int) -> float:
-    by_score = sorted(docs.items(), key=lambda x: (x[1], x[0]), reverse=True)
-    ranked = by_score[:k]
-    for rank, (doc, _) in enumerate(ranked, 1):
+    by_score = sorted(docs, key=lambda doc: (docs[doc], doc), reverse=True)
+    for rank, doc in enumerate(by_score[:k], 1):
         if gold.get(doc, 0) > 0:
             return 1 / rank
     return 0.0
