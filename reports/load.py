@@ -40,6 +40,9 @@ from reports.results import (
     group_by_block,
 )
 
+ScoreName = tuple[str, str, str, str]  # task, source, metric, aggregation
+RunScore = tuple[Record, Score]
+
 
 @dataclass(frozen=True, eq=False)
 class RecordedRow(ResultRow):
@@ -96,10 +99,10 @@ class RecordedRow(ResultRow):
         return value if isinstance(value, str) else None
 
     @cached_property
-    def _index(self) -> dict[tuple[str, str, str, str], list[tuple[Record, Score]]]:
-        by_score: dict[tuple[str, str, str, str], list[tuple[Record, Score]]] = {}
+    def _index(self) -> dict[ScoreName, list[RunScore]]:
+        by_score: dict[ScoreName, list[RunScore]] = {}
         for record in self.finished:
-            met: set[tuple[str, str, str, str]] = set()
+            met: set[ScoreName] = set()
             for s in record.scores:
                 key = (s.task, s.source, s.metric, s.aggregation)
                 if s.split != "dev" and key not in met:
@@ -113,7 +116,7 @@ class RecordedRow(ResultRow):
         source: str,
         metric: str,
         aggregation: str = "",
-    ) -> list[tuple[Record, Score]]:
+    ) -> list[RunScore]:
         """This score of every finished seed that has it, never of the dev split."""
         return list(self._index.get((task, source, metric, aggregation), ()))
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from harness.results.record import Record, Score
-from reports.load import RecordedResults, RecordedRow
+from reports.load import RecordedResults, RecordedRow, RunScore
 from reports.targets import SOURCES
 
 _TASK = re.compile(r"(?P<pairs>.+)@layer:(?P<layer>\d+):(?P<pooling>\w+)")
@@ -23,7 +22,7 @@ class LayerGrid:
     layers: tuple[int, ...]
     poolings: tuple[str, ...]
 
-    def scores(self, row: RecordedRow, layer: int, pooling: str) -> list[tuple[Record, Score]]:
+    def scores(self, row: RecordedRow, layer: int, pooling: str) -> list[RunScore]:
         task = f"{self.pairs}@layer:{layer}:{pooling}"
         return row.scores(task, self.source, "spearman", "all")
 

@@ -18,7 +18,7 @@ from harness.tasks.mteb.benchmarks import (
 )
 from reports.document.blocks import slug
 from reports.document.table import Column, Table
-from reports.load import RecordedResults, RecordedRow
+from reports.load import RecordedResults, RecordedRow, RunScore
 from reports.stats.significance import Significance
 from reports.suite_targets import mteb_average, mteb_measures, title_of_benchmark
 from reports.tables.score_table import ScoreTable
@@ -254,7 +254,7 @@ def _short(name: str, category: str) -> str:
     return name
 
 
-def _sub(parts: Iterable[Sequence[tuple[Record, Score]]]) -> str:
+def _sub(parts: Iterable[Sequence[RunScore]]) -> str:
     """The metric and how many texts or pairs, as mteb counts them."""
     scores = []
     for part in parts:

@@ -8,10 +8,9 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from harness.results.record import Record, Score
 from harness.tasks.averages import Average
 from reports.document.table import Cell, Column, State, absent, number
-from reports.load import RecordedRow, describe_prompts
+from reports.load import RecordedRow, RunScore, describe_prompts
 from reports.results import ResultRow, base_name
 from reports.stats.estimate import mean_sd
 
@@ -121,7 +120,7 @@ def absent_cell(row: ResultRow, *tasks: str) -> Cell:
 
 def mean_cell(
     row: RecordedRow,
-    scored: Sequence[tuple[Record, Score]],
+    scored: Sequence[RunScore],
     task: str,
     *,
     scale: float,

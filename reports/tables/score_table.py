@@ -9,7 +9,6 @@ from dataclasses import replace
 from statistics import median
 
 from harness.results.facts import Facts
-from harness.results.record import Record, Score
 from harness.tasks.averages import Average
 from reports.document.table import (
     EMPTY,
@@ -21,7 +20,7 @@ from reports.document.table import (
     number_text,
     rank_cells,
 )
-from reports.load import RecordedResults
+from reports.load import RecordedResults, RunScore
 from reports.stats.significance import Significance
 from reports.stats.simultaneous import FEWEST_SEEDS
 from reports.stats.verdicts import Ranking, describe_detectable
@@ -89,7 +88,7 @@ class ScoreTable:
         self,
         column: Column,
         task: str,
-        scored: Sequence[Sequence[tuple[Record, Score]]],
+        scored: Sequence[Sequence[RunScore]],
         target: Target | None = None,
         *,
         scale: float = 100,

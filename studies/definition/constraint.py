@@ -25,6 +25,10 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
+Side = str | float
+Relation = tuple[Side, Callable[[Any, Any], bool], Side]
+
+
 @dataclass(frozen=True)
 class Constraint:
     """Comparisons that must all hold.
@@ -33,7 +37,7 @@ class Constraint:
         comparisons: (left, comparison, right); each side is a key of the config or a number.
     """
 
-    comparisons: tuple[tuple[str | float, Callable[[Any, Any], bool], str | float], ...]
+    comparisons: tuple[Relation, ...]
 
     def is_met(self, values: Mapping[str, Any]) -> bool:
         """True if all comparisons hold for these values.
@@ -71,7 +75,7 @@ def read_constraint(
         InputError: no comparisons, an unknown key, a comparison that is the same for all
             configurations.
     """
-    comparisons: list[tuple[str | float, Callable[[Any, Any], bool], str | float]] = []
+    comparisons: list[Relation] = []
     for chain in re.split(r"\s+and\s+", text.strip()):
         parts = [part.strip() for part in re.split("(<=|>=|==|!=|<|>)", chain)]
         if len(parts) < 3 or not all(parts):
@@ -86,7 +90,7 @@ def read_constraint(
     return Constraint(tuple(comparisons))
 
 
-def _read_operand(text: str, keys: Mapping[str, Any], place: str) -> str | float:
+def _read_operand(text: str, keys: Mapping[str, Any], place: str) -> Side:
     if text in keys:
         return text
     try:
