@@ -77,15 +77,31 @@ TASKS = Group(
     f"something callable that gives a task (or a {_FAMILY})",
     lambda plugin: callable(plugin) or _is_a(type(plugin), _FAMILY),
 )
-SUITES = Group("harness.suites", "suite", f"a {_SUITE}", lambda plugin: _is_a(type(plugin), _SUITE))
-TABLES = Group(
-    "harness.tables", "table", f"a {_BUILDER}", lambda plugin: _is_a(type(plugin), _BUILDER)
+SUITES = Group(
+    "harness.suites",
+    "suite",
+    f"a {_SUITE}",
+    lambda plugin: _is_a(type(plugin), _SUITE),
 )
-SAMPLERS = Group("harness.samplers", "sampler", "a function that makes an Optuna sampler", callable)
+TABLES = Group(
+    "harness.tables",
+    "table",
+    f"a {_BUILDER}",
+    lambda plugin: _is_a(type(plugin), _BUILDER),
+)
+SAMPLERS = Group(
+    "harness.samplers",
+    "sampler",
+    "a function that makes an Optuna sampler",
+    callable,
+)
 EXECUTORS = _subclasses("executor", "harness.executors.executor.Executor")
 PRESETS = _folders("preset", "harness.presets", "experiments or published numbers")
 TRACKERS = Group(
-    "harness.trackers", "tracker", "a harness.tracking.Backend, by the scheme of its URI", callable
+    "harness.trackers",
+    "tracker",
+    "a harness.tracking.Backend, by the scheme of its URI",
+    callable,
 )
 
 GROUPS = (METHODS, TASKS, SUITES, TABLES, SAMPLERS, EXECUTORS, PRESETS, TRACKERS)

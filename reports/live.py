@@ -122,7 +122,10 @@ def _active(run: Mapping[str, Any], now: float) -> dict[str, Any]:
         share = 100 * (run["step"] or 0) / run["steps"]
     else:
         share = None
-    known = [score for _, score in run["dev"] if score is not None and math.isfinite(score)]
+    known = []
+    for _, score in run["dev"]:
+        if score is not None and math.isfinite(score):
+            known.append(score)
     scores = [100 * score for score in known[-_SHOWN:]]
     low = min(scores, default=0.0)
     height = max(scores, default=0.0) - low or 1.0

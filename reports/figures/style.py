@@ -27,7 +27,12 @@ GRID = "#dfe3e8"
 # white); ordered so that neighbours differ in lightness and stay apart in grey print, where markers
 # and dashes help.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9")
-DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)), (0, (5, 1.5, 1.5, 1.5)))
+DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (5, 1.5)),
+    (0, (1.5, 1.5)),
+    (0, (5, 1.5, 1.5, 1.5)),
+)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
 
 
