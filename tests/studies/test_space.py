@@ -34,6 +34,18 @@ def test_a_condition_on_a_searched_parameter_decides_for_each_configuration() ->
     assert {p["view"] for p in points if "eda" not in p} == {"dropout"}
 
 
+def test_a_line_on_each_parameter_says_when_it_is_drawn() -> None:
+    space = {"view": ["dropout", "eda"], "eda": "declared", "learning_rate": {"low": 1, "high": 2}}
+    made = make_space(study(space=space), "x")
+    assert made.describe() == [
+        "view: dropout, eda",
+        "learning_rate: 1 to 2",
+        "eda: 0.1, 0.2 (when view = eda)",
+    ]
+    assert made.endless == ["learning_rate"]
+    assert made.numbers == ["learning_rate"]
+
+
 def test_the_file_narrows_fixes_and_replaces() -> None:
     space = {"*": "declared", "learning_rate": {"low": 1e-5, "high": 1e-4, "log": True}}
     made = make_space(study(config={"dropout": 0.2}, space=space), "x")
