@@ -192,9 +192,9 @@ class ViewConfig(Config):
                 "joins two of paraphrase, sentence_crop and token_crop, or a view of words "
                 f"({', '.join(('eda', *WORD_VIEWS))}) and token_crop"
             )
-        words = [view for view in TEXT_VIEWS if view in names]
-        tokens = [name for name in names if name in TOKEN_VIEWS]
-        order = [*words, *tokens]
+        first = [view for view in TEXT_VIEWS if view in names]
+        then = [name for name in names if name in TOKEN_VIEWS]
+        order = [*first, *then]
         if [name for name in names if name != "dropout"] != order:
             raise ValueError(f'words come before tokens: write it as "{"+".join(order)}"')
         return value
