@@ -19,6 +19,7 @@ from docs import answer, api_pages, measured, published, robustness, validation
 from harness import registry
 from harness.config import Config
 from harness.executors.executor import ExecutorSettings
+from harness.files.reading import read_text
 from harness.runs.experiment import (
     Block,
     Conditions,
@@ -202,4 +203,4 @@ def filled(page: str) -> str:
 
 if __name__ == "__main__":
     for page in PAGES:
-        page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
+        page.write_text(filled(read_text(page)), encoding="utf-8")

@@ -12,7 +12,8 @@ from typing import Any
 from docs.make import table
 from harness import registry
 from harness.commands.list import list_methods
-from harness.files.printable import markdown_text
+from harness.files.exits import ENDS
+from harness.files.printable import describe_error, markdown_text
 
 OBJECTIVES = "methods.objectives"
 CARD = (
@@ -35,13 +36,24 @@ _WORDS = {
 }
 
 
-def pages() -> dict[str, str]:
-    """File name -> Markdown: one for every installed method, and `index.md` with all of them."""
-    described = {name: m for name, m in list_methods().items() if not m.get("unusable")}
-    return {
-        "index.md": _index(described),
-        **{f"{name}.md": _page(name, about) for name, about in described.items()},
-    }
+def pages() -> tuple[dict[str, str], dict[str, str]]:
+    """File name -> Markdown: one for every installed method, and `index.md` with all of them; and
+    of each method of a package that has no page the reason.
+    """
+    found = {}
+    described = {}
+    without = {}
+    for name, about in list_methods().items():
+        if about.get("unusable"):
+            without[name] = about["unusable"]
+            continue
+        try:
+            found[f"{name}.md"] = _page(name, about)
+        except ENDS as error:  # of the code of a package
+            without[name] = describe_error(error)
+        else:
+            described[name] = about
+    return {"index.md": _index(described), **found}, without
 
 
 def _index(described: dict[str, dict[str, Any]]) -> str:

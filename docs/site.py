@@ -17,7 +17,9 @@ from sphinx.cmd.build import build_main
 
 from docs import answer, command_pages, method_pages, notebook_pages
 from docs.make import REPOSITORY, published_numbers
-from harness.files.printable import markdown_text
+from harness.errors import InputError
+from harness.files.printable import markdown_text, tell_error
+from harness.files.reading import read_text
 
 CONTENTS = {
     "Tutorials": [
@@ -78,18 +80,21 @@ API = ["functions", "methods", "tasks"]
 _TITLED = re.compile(r'^```(?P<language>\w+) title="(?P<title>.+)"$', re.MULTILINE)
 
 
-def collect(to: Path) -> None:
-    """Write the sources of the site into a folder."""
+def collect(to: Path) -> dict[str, str]:
+    """Write the sources of the site into a folder; return the methods of packages that have no
+    page, with the reasons.
+
+    Raises:
+        InputError: a page cannot be read, or is not UTF-8.
+    """
     docs = REPOSITORY / "docs"
     files = [
         *docs.rglob("*.md"),
         *(docs / f"{page}.md" for page in CONTENTS["Reference"] if page.startswith("..")),
     ]
-    pages = {
-        str(file.resolve().relative_to(REPOSITORY)): file.read_text(encoding="utf-8")
-        for file in files
-    }
-    pages |= {f"docs/methods/{name}": text for name, text in method_pages.pages().items()}
+    pages = {str(file.resolve().relative_to(REPOSITORY)): read_text(file) for file in files}
+    of_methods, without = method_pages.pages()
+    pages |= {f"docs/methods/{name}": text for name, text in of_methods.items()}
     pages["docs/commands.md"] = command_pages.page()
     pages["docs/published.md"] += "\n" + published_numbers()
     pictures = to / "docs" / "notebook_files"
@@ -113,6 +118,7 @@ def collect(to: Path) -> None:
     shutil.copytree(docs / "static", to / "docs" / "static")
     shutil.copytree(REPOSITORY / "reports" / "images", to / "reports" / "images")
     shutil.copy(docs / "conf.py", to / "docs")
+    return without
 
 
 def _link_rows(page: str, rows: dict[str, str]) -> str:
@@ -144,9 +150,11 @@ def _contents(caption: str, pages: list[str]) -> str:
 
 
 def build(out: Path) -> int:
-    """Build the site into a folder; the exit code of Sphinx, 0 without any warning."""
+    """Build the site into a folder; the exit code of Sphinx, 0 without any warning, or 1 if a method
+    of a package has no page.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        collect(Path(folder))
+        without = collect(Path(folder))
         code = build_main(
             ["-q", "-W", "--keep-going", "-b", "html", "-c", f"{folder}/docs", folder, str(out)]
         )
@@ -154,8 +162,20 @@ def build(out: Path) -> int:
     (out / "index.html").write_text(
         '<meta http-equiv="refresh" content="0; url=docs/index.html">', encoding="utf-8"
     )
-    return code
+    for name, reason in without.items():
+        tell_error(f"docs: the method {name} has no page: {reason}")
+    return code or int(bool(without))
+
+
+def main(arguments: list[str]) -> int:
+    """Build the site into the folder that is named, or `build/site`; return the exit code."""
+    out = Path(arguments[0]) if arguments else REPOSITORY / "build" / "site"
+    try:
+        return build(out)
+    except InputError as error:
+        tell_error(f"docs: {error}")
+        return error.exit_code
 
 
 if __name__ == "__main__":
-    sys.exit(build(Path(sys.argv[1] if len(sys.argv) > 1 else REPOSITORY / "build" / "site")))
+    sys.exit(main(sys.argv[1:]))

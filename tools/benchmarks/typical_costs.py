@@ -21,6 +21,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from harness import registry
 from harness.encoder import Encoder
 from harness.errors import HarnessError
@@ -31,7 +33,6 @@ from harness.runs.measure import sample_texts, time_row
 from harness.runs.rows import Row
 from harness.runs.typical_costs import Shape, Texts
 from harness.sources import load_corpus
-from tools.benchmarks.transfer_speed import shorten
 
 FILE = Path(typical_costs.__file__).with_suffix(".json")
 BASE = "embedded:mini-bert"
@@ -42,6 +43,19 @@ REPEATS = 3
 EXAMPLES = 300  # of a part, to which classifiers are fitted
 BATCH = 32
 SAMPLE = 96  # items of a corpus that methods learn from
+
+
+def shorten(data: Any, limit: int) -> Any:
+    """Return the task's data with at most `limit` examples a part, evenly taken."""
+    from harness.sources.senteval.labelled import Labelled, LabelledSplit
+
+    parts = {}
+    for name, part in data.parts.items():
+        rows = np.linspace(0, len(part) - 1, min(limit, len(part))).astype(int)
+        first = [part.first[i] for i in rows]
+        second = [part.second[i] for i in rows] if part.second else []
+        parts[name] = LabelledSplit(first, second, part.labels[rows])
+    return Labelled(parts, data.classes, data.sha256)
 
 
 def measure_encoding() -> dict[str, list[float]]:

@@ -103,6 +103,7 @@ def main(arguments: list[str] | None = None) -> int:
         reported_plugins,
         reported_runs,
         reported_scores,
+        reported_stops,
         reported_verdicts,
         reported_words,
     )

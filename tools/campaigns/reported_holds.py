@@ -325,6 +325,9 @@ NAMES = (
 )  # fmt: skip
 
 
+EACH = 4
+
+
 @point("names")
 def hostile_names(folder: Path, room: Path) -> Iterator[Finding]:
     """Names of work directories, files, rows and experiments: used, or one line that is safe to print."""
@@ -358,7 +361,9 @@ def hostile_names(folder: Path, room: Path) -> Iterator[Finding]:
             place = f"--workdir={own}/at/{name}"
             commands += [["status", place], ["verdict", place], ["track", "sync", place]]
             commands += [["report", "build", "small", place, "--format", "md"]]
-        for command in commands:
+        for which, command in enumerate(commands):
+            if (which + number) % EACH:  # each name meets every fourth command, and the reverse
+                continue
             ended = forked.run(command, before=partial(os.chdir, own))
             ok = ended.code in (0, 1, 3) or is_one_line(ended)
             ok = ok and not any(sign in ended.out + ended.err for sign in "\x1b\x00\u202e")

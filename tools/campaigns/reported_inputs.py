@@ -1,14 +1,20 @@
 """Points on what users bring that nobody foresaw: tables as tasks (own-tasks), text (own-texts),
-scores (own-scores), experiments (own-files) and models (own-models). Each is right by a
-computation of this file, or refused in one line.
+folders (own-folders), scores (own-scores) and functions as models (own-models); and on odd
+surroundings of a process (own-surroundings). Each is right by a computation of this file, or
+refused in one line.
 """
 
 from __future__ import annotations
 
 import gzip
 import inspect
+import itertools
 import json
 import os
+import resource
+import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import chdir
 from decimal import Decimal
@@ -662,3 +668,109 @@ def text_of_all_kinds(folder: Path, room: Path) -> Iterator[Finding]:
         if isinstance(expected, str) and isinstance(seen, str):
             ok = expected in seen and "\n" not in seen and file in seen
         yield Finding(name, str(expected), str(seen)[:300], ok)
+
+
+# ------------------------------------------------------------------------------- surroundings
+
+COMPARISON = """\
+name = "small"
+seeds = [1]
+suites = ["Embedded-STS-contrast"]
+precision = "fp32"
+methods = [{ method = "pooling" }]
+"""
+
+
+def _close(*numbers: int) -> Callable[[], None]:
+    def close() -> None:
+        for number in numbers:
+            os.close(number)
+
+    return close
+
+
+def _open_as(number: int, path: str) -> Callable[[], None]:
+    return lambda: os.dup2(os.open(path, os.O_RDWR), number) and None
+
+
+def _close_pipe() -> None:
+    """Give the process an output that nobody reads."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    os.dup2(writer, 1)
+
+
+def _set(**values: str) -> Callable[[], None]:
+    return lambda: os.environ.update(values)
+
+
+def _turn_clock_back() -> None:
+    """Let each look at the clock be an hour before the one before."""
+    begun = time.time()
+    looks = itertools.count()
+    time.time = lambda: begun - 3600 * next(looks)
+
+
+def _remove_folder() -> None:
+    place = tempfile.mkdtemp()
+    os.chdir(place)
+    Path(place).rmdir()
+
+
+def _limit_files() -> None:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (12, 12))
+
+
+SURROUNDINGS: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {
+    # what is done to the process, and the exit codes that it may have
+    "no input": (_close(0), (0,)),
+    "no output": (_close(1), (0, 1)),
+    "no messages": (_close(2), (0,)),
+    "no streams": (_close(0, 1, 2), (0, 1)),
+    "an output that is full": (_open_as(1, "/dev/full"), (1,)),
+    "messages to a full disk": (_open_as(2, "/dev/full"), (0, 1)),
+    "an output that nobody reads": (_close_pipe, (0, 1)),
+    "a time zone that is none": (_set(TZ=":/no/zone"), (0,)),
+    "a locale that is none": (_set(LC_ALL="xx_YY.UTF-99", LANG="xx"), (0,)),
+    "the locale C": (_set(LC_ALL="C", PYTHONUTF8="0"), (0,)),
+    "a home that is not there": (_set(HOME="/no/home"), (0,)),
+    "a home that is a file": (_set(HOME="/etc/hostname"), (0,)),
+    "a folder for temporary files that is not there": (_set(TMPDIR="/no/tmp"), (0, 1)),
+    "a folder that was removed": (_remove_folder, (0, 2)),
+    "files for nobody": (lambda: os.umask(0o777), (0, 1, 2)),
+    "twelve open files": (_limit_files, (0, 1)),
+    "a clock that goes back": (_turn_clock_back, (0,)),
+    "a terminal of one column": (_set(COLUMNS="1", LINES="1"), (0,)),
+    "a terminal of no number": (_set(COLUMNS="x", TERM="\x1b[31m"), (0,)),
+    "a cache that is a file": (_set(HARNESS_CACHE="/etc/hostname"), (0, 2)),
+    "a cache that is a device": (_set(HARNESS_CACHE="/dev/null"), (0, 2)),
+    "a cache below a file": (_set(HARNESS_CACHE="/etc/hostname/x"), (0, 2)),
+    "a cache with a sign of TOML": (_set(HARNESS_CACHE="a\"b'c=[{"), (0, 2)),
+    "a backend of figures that is none": (_set(MPLBACKEND="nonsense"), (0,)),
+    "threads that are no number": (_set(OMP_NUM_THREADS="x", MKL_NUM_THREADS="-1"), (0, 2)),
+    "a server of MLflow that is none": (_set(MLFLOW_TRACKING_URI="nonsense://x"), (0, 1, 2)),
+    "an endless recursion at once": (lambda: sys.setrecursionlimit(200), (0, 1)),
+    "a hub that is no address": (_set(HF_ENDPOINT="not an address"), (0,)),
+    "no processors": (lambda: setattr(os, "cpu_count", lambda: None), (0,)),
+}
+
+
+@point("own-surroundings")
+def processes_of_all_kinds(folder: Path, room: Path) -> Iterator[Finding]:
+    """A command does its work, or ends with one line; it prints no traceback."""
+    file = write(room, "small.toml", COMPARISON)
+    scores = write(room, "scores.csv", _csv(_lines()))
+
+    def compare(number: int) -> list[str]:
+        work = str(room / f"work{number}")
+        return ["compare", str(file), "--workdir", work, "--quiet", "--format", "md"]
+
+    verdict = ["verdict", "--scores", str(scores)]
+    first, _ = forked.import_what_is_used_by(compare(0), verdict)
+    assert first.code == 0, first.err
+    for number, (name, (act, codes)) in enumerate(SURROUNDINGS.items(), 1):
+        for command in (verdict, compare(number)):
+            ended = forked.run(command, seconds=120, before=act)
+            fault = ended.fault(codes)
+            seen = fault or f"exit {ended.code}: {ended.err.strip()[-200:]}"
+            yield Finding(f"{name}: {command[0]}", f"exit {codes}", seen, not fault)

@@ -19,6 +19,7 @@ import harness
 from harness.files.printable import width_of
 from harness.results.record import Record
 from harness.results.store import RunFolder
+from harness.runs.experiment import DevSettings
 from tests.support import synthetic
 from tools.campaigns.reported import Finding, point
 from tools.campaigns.reported_scores import run_command, table, write
@@ -359,3 +360,114 @@ def settings_that_usually_matter(folder: Path, room: Path) -> Iterator[Finding]:
         found = find_differences(rows).marked
         seen = f"{[(one.key, one.why) for one in found]}"
         yield Finding(key, "marked, with a reason", seen, [one.key for one in found] == [key])
+
+
+# ------------------------------------------------------------- units, starts and ends of commands
+
+TASK = "Embedded-STS-contrast"
+STUDY = """\
+method = "{method}"
+preset = "mini"
+precision = "fp32"
+steps = 1
+corpus = {{ uri = "embedded:sentences", limit = 32 }}
+suites = ["Embedded-STS-contrast"]
+objective = "{objective}"
+sampler = "grid"
+dev = {{ task = "Embedded-STS-contrast" }}
+config = {{ batch_size = 8, pooling = "{pooling}" }}
+[space]
+learning_rate = [{rate}]
+"""
+REHEARSAL = """\
+name = "small"
+seeds = [1]
+suites = ["Embedded-STS-contrast"]
+corpus = "embedded:sentences"
+precision = "fp32"
+dev = {{ task = "Embedded-STS-contrast" }}
+rehearsal = {{ max_steps = 2, limit = 64 }}
+methods = [
+  {{ method = "pooling", config = {{ pooling = "mean" }} }},
+  {{ method = "simcse", preset = "mini", config = {{ batch_size = 8, pooling = "mean", learning_rate = {rate} }} }},
+{more}]
+"""
+
+
+@point("w-compression")
+def scores_of_compressed_vectors(folder: Path, room: Path) -> Iterator[Finding]:
+    """Scores of cut and quantised vectors are printed in the unit of those of whole ones."""
+    pairs = "sentence1,sentence2,score\n" + "".join(
+        f"A dog runs {n} miles.,A dog walks {n * n} miles.,{n % 5}\n" for n in range(40)
+    )
+    file = write(room, "pairs.csv", pairs)
+    for name, suite in (
+        ("an embedded task", f"compression:{TASK}"),
+        ("a file", f"compression:{file}"),
+        ("a suite", "embedded-compression"),
+    ):
+        command = ["evaluate", "embedded:mini-bert", "--suite", suite, "--quiet"]
+        _, answer = run_command(*command, "--json")
+        scores = json.loads(answer[answer.index("{") :])["scores"]
+        _, text = run_command(*command)
+        wrong = []
+        for one in scores:
+            value = f"{100 * one['value']:.2f}"
+            lines = [line.split() for line in text.splitlines() if f" {one['metric']} " in line]
+            if not any(value in line and one["task"] in line for line in lines):
+                wrong.append(f"{one['task']} {one['metric']} {value}")
+        cut = [one for one in scores if "_first_" in one["metric"]]
+        ok = not wrong and bool(cut)
+        yield Finding(name, f"{len(scores)} scores in percent", f"other: {wrong[:3]}", ok)
+
+
+@point("w-untrained")
+def starts_of_studies(folder: Path, room: Path) -> Iterator[Finding]:
+    """A study says what its score is without training, as `harness evaluate` has it."""
+    for name, method, objective, pooling, rate in (
+        ("judged by a task", "simcse", TASK, "mean", 1e-12),
+        ("judged by the dev set", "simcse", "dev", "mean", 1e-12),
+        ("another pooling", "scd", TASK, "cls", 1e-12),
+        ("a usual rate", "simcse", TASK, "mean", 1e-3),
+    ):
+        place = room / name
+        words = {"method": method, "objective": objective, "pooling": pooling, "rate": rate}
+        file = write(place, "search.toml", STUDY.format(**words))
+        _, text = run_command("study", "run", str(file), "--workdir", str(place / "work"))
+        if objective == "dev":
+            untrained = harness.train("pooling", config={"pooling": pooling}, dev=None)
+            value = DevSettings(task=TASK).load().score(untrained.encode)
+        else:
+            start = harness.evaluate("embedded:mini-bert", TASK, pooling=pooling).scores()
+            value = float(start.query("metric == 'spearman'")["value"].iloc[0])
+        expected = f"Without training the score is {100 * value:.2f}"
+        yield has(name, text.replace("\n", " ")[-2000:], expected)
+
+
+@point("w-rehearsal")
+def ends_of_rehearsals(folder: Path, room: Path) -> Iterator[Finding]:
+    """A rehearsal compares nothing, counts the rows that worked, and names the weights that were
+    scored.
+    """
+    from harness.results.store import read_records
+
+    lacking = '{ method = "pretrained", name = "theirs", config = { model = "nowhere/model" } },\n'
+    for name, rate, more, rows in (
+        ("a usual rate", 1e-3, "", "2 of 2"),
+        ("a rate that is too high", 1.0, "", "1 of 2"),
+        ("a row whose model is missing", 1e-3, lacking, "2 of 3"),
+    ):
+        place = room / name
+        file = write(place, "small.toml", REHEARSAL.format(rate=rate, more=more))
+        command = ["compare", str(file), "--rehearse", "--workdir", str(place / "work")]
+        _, text = run_command(*command, "--tracking-uri", "none", "--format", "md")
+        scores = {}
+        for record in read_records(place / "work"):
+            scores[record.row] = record.score(TASK)
+        said = re.search(r"never exceeded [^\n]*?, (trained|untrained) weights", text)
+        is_untrained = scores["simcse"] == scores["pooling"]
+        ok = said is None or (said[1] == "untrained") == is_untrained
+        yield Finding(f"{name}: weights", f"untrained: {is_untrained}", str(said and said[0]), ok)
+        ending = f"The rehearsal worked for {rows} rows"
+        lacks = ("stored the examples", "is best", "is better")
+        yield has(f"{name}: end", text[-1500:], ending, "compare nothing", lacks=lacks)

@@ -176,9 +176,10 @@ def test_a_method_that_cannot_be_described_is_listed_with_the_reason(
     assert any(line.startswith("simcse ") for line in lines)
     (broken,) = [line for line in lines if line.startswith("odd ")]
     assert "UNUSABLE" in broken
-    pages = method_pages.pages()
+    pages, without = method_pages.pages()
     assert "simcse.md" in pages
     assert "odd.md" not in pages
+    assert list(without) == ["odd"]
 
 
 @pytest.mark.parametrize(
