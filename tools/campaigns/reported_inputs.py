@@ -685,12 +685,16 @@ def _close(*numbers: int) -> Callable[[], None]:
     def close() -> None:
         for number in numbers:
             os.close(number)
+            setattr(sys, ("stdin", "stdout", "stderr")[number], None)  # as Python then starts
 
     return close
 
 
 def _open_as(number: int, path: str) -> Callable[[], None]:
-    return lambda: os.dup2(os.open(path, os.O_RDWR), number) and None
+    def open_it() -> None:
+        os.dup2(os.open(path, os.O_RDWR), number)
+
+    return open_it
 
 
 def _close_pipe() -> None:

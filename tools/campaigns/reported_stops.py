@@ -4,6 +4,7 @@ broken (docs).
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -43,20 +45,22 @@ def _slow_batches(*modules: str) -> Callable[[], None]:
     """Return what makes each batch of an encoder take 20 seconds."""
 
     def patch() -> None:
-        import importlib
-
         for name in modules:
-            module = importlib.import_module(name)
-            bar = module.encoding_bar
-
-            @contextmanager
-            def slow(total: int, *, show: bool, bar: Any = bar) -> Iterator[Any]:
-                with bar(total, show=show) as advance:
-                    yield lambda count: (time.sleep(20), advance(count))
-
-            module.encoding_bar = slow
+            module: Any = importlib.import_module(name)
+            module.encoding_bar = partial(_slow_bar, module.encoding_bar)
 
     return patch
+
+
+@contextmanager
+def _slow_bar(bar: Any, total: int, *, show: bool) -> Iterator[Callable[[int], None]]:
+    with bar(total, show=show) as advance:
+
+        def wait(count: int) -> None:
+            time.sleep(20)
+            advance(count)
+
+        yield wait
 
 
 class _Slow(BaseHTTPRequestHandler):

@@ -4,6 +4,7 @@ of one or two words are the sentences of docs/robustness.toml.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
@@ -436,7 +437,8 @@ def starts_of_studies(folder: Path, room: Path) -> Iterator[Finding]:
         _, text = run_command("study", "run", str(file), "--workdir", str(place / "work"))
         if objective == "dev":
             untrained = harness.train("pooling", config={"pooling": pooling}, dev=None)
-            value = DevSettings(task=TASK).load().score(untrained.encode)
+            dev = DevSettings(task=TASK).load()
+            value = dev.score(lambda texts: np.asarray(untrained.encode(texts)))
         else:
             start = harness.evaluate("embedded:mini-bert", TASK, pooling=pooling).scores()
             value = float(start.query("metric == 'spearman'")["value"].iloc[0])
