@@ -422,6 +422,16 @@ def scores_of_compressed_vectors(folder: Path, room: Path) -> Iterator[Finding]:
         yield Finding(name, f"{len(scores)} scores in percent", f"other: {wrong[:3]}", ok)
 
 
+def _score_without_training(objective: str, pooling: str) -> float:
+    """Return what the embedded model has on the dev set or the task without training."""
+    if objective == "dev":
+        untrained = harness.train("pooling", config={"pooling": pooling}, dev=None)
+        dev = DevSettings(task=TASK).load()
+        return dev.score(lambda texts: np.asarray(untrained.encode(texts)))
+    scores = harness.evaluate("embedded:mini-bert", TASK, pooling=pooling).scores()
+    return float(scores.query("metric == 'spearman'")["value"].iloc[0])
+
+
 @point("w-untrained")
 def starts_of_studies(folder: Path, room: Path) -> Iterator[Finding]:
     """A study says what its score is without training, as `harness evaluate` has it."""
@@ -435,13 +445,7 @@ def starts_of_studies(folder: Path, room: Path) -> Iterator[Finding]:
         words = {"method": method, "objective": objective, "pooling": pooling, "rate": rate}
         file = write(place, "search.toml", STUDY.format(**words))
         _, text = run_command("study", "run", str(file), "--workdir", str(place / "work"))
-        if objective == "dev":
-            untrained = harness.train("pooling", config={"pooling": pooling}, dev=None)
-            dev = DevSettings(task=TASK).load()
-            value = dev.score(lambda texts: np.asarray(untrained.encode(texts)))
-        else:
-            start = harness.evaluate("embedded:mini-bert", TASK, pooling=pooling).scores()
-            value = float(start.query("metric == 'spearman'")["value"].iloc[0])
+        value = _score_without_training(objective, pooling)
         expected = f"Without training the score is {100 * value:.2f}"
         yield has(name, text.replace("\n", " ")[-2000:], expected)
 
