@@ -93,7 +93,15 @@ def _changes_of(
             known = None
         if own is None or known is None:
             continue
-        if known != scoring_version(find_task(key), code):
-            _, _, digest = known.partition(".")
-            before = Code(digest, own.task_code.get(key, {}))
-            yield f'task "{key}"', describe_change(before, code), own.finished
+        task = find_task(key)
+        if known == scoring_version(task, code):
+            continue
+        _, _, version = known.partition(".")
+        if getattr(task, "content", ""):  # behind it is the hash of what the file held
+            version, _, _ = version.rpartition(".")
+        if version == str(code.version):
+            change = f"{task.name} has changed"
+        else:
+            before = Code(version, own.task_code.get(key, {}))
+            change = describe_change(before, code)
+        yield f'task "{key}"', change, own.finished

@@ -152,6 +152,16 @@ def test_a_dry_run_names_the_file_that_changed(plugin: Path, tmp_path: Path) -> 
     assert (record.id, record.scores[0].value) == (first.id, 0.25)
 
 
+def test_a_dry_run_names_the_file_of_pairs_that_changed(tmp_path: Path) -> None:
+    file = own_files.pairs_file(tmp_path / "pairs.csv", 60)
+    keys = {"methods": [CLS], "seeds": [1], "suites": [str(file)]}
+    assert execute(plan_of(**keys).jobs[0], tmp_path).status == "finished"
+    own_files.pairs_file(file, 50)
+    forget_loaded()
+    (line,) = describe_code_changes(plan_of(**keys), tmp_path)
+    assert line.startswith('task "file:pairs.csv": pairs.csv has changed since')
+
+
 def test_another_code_of_a_task_has_another_protocol(plugin: Path, tmp_path: Path) -> None:
     before = execute(plan_and_job()[1], tmp_path)
     (plugin / "cut_task_aid.py").write_text(EDITS["cut_task_aid.py"])
