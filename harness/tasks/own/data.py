@@ -305,10 +305,16 @@ def _rename(table: pd.DataFrame, columns: Mapping[str, str], where: str) -> pd.D
     hidden = [role for role in columns if role in table.columns and role not in new]
     kept = table.drop(columns=hidden)
     kept = kept.rename(columns=new)
-    lower = {}
+    lower: dict[str, str] = {}
     for name in kept.columns:
-        if name.lower() in known and name.lower() not in kept.columns:
-            lower[name] = name.lower()
+        role = name.lower()
+        if role not in known or role in kept.columns:
+            continue
+        if role in lower.values():
+            message = "two columns have this name, but for the case of letters"
+            key = f'column "{name}"'
+            raise InputError(message, file=where, key=key, remedy="rename one")
+        lower[name] = role
     return kept.rename(columns=lower)
 
 

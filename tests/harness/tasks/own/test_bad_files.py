@@ -82,6 +82,16 @@ def test_a_grade_of_an_unknown_passage_is_named_with_its_line(tmp_path: Path) ->
         resolve_tasks([str(folder)])
 
 
+def test_columns_that_differ_in_the_case_of_letters_are_refused(tmp_path: Path) -> None:
+    rows = [(*pair, 1) for pair in own_files.embedded_pairs()[:40]]
+    header = ("sentence1", "sentence2", "Score", "SCORE")
+    file = own_files.write_table(tmp_path / "mine.csv", header, rows)
+    with raises_input_error(file=file, key="SCORE"):
+        resolve_tasks([str(file)])
+    (task,) = resolve_tasks([TaskFile(task=str(file), columns={"score": "Score"})])
+    assert len(task.texts()) == 80
+
+
 @pytest.mark.parametrize("line", ["q-2\tp-1\t0.5", "q-1\tp-1\t2"])
 def test_a_grade_that_is_cut_or_given_twice_is_refused(tmp_path: Path, line: str) -> None:
     rows = [{"id": "1", "query": "q", "passage": "p"}, {"id": "2", "query": "r", "passage": "s"}]
