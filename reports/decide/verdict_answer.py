@@ -16,7 +16,7 @@ from reports.load import RecordedResults
 from reports.results import ResultRow, Results, base_name
 from reports.scores.score_table import is_score_table, question_of_scores, refuse_with_scores
 from reports.stats.significance import Difference
-from reports.stats.simultaneous import ALPHA, EXPLORED
+from reports.stats.simultaneous import ALPHA
 from reports.stats.verdicts import (
     ALIKE,
     BETTER,
@@ -387,15 +387,12 @@ def _describe_p(block: Ranking, d: Difference) -> str:
     """Return the p-value and what it is corrected for; of many pairs it is a q, the share of wrong
     ones among all pairs that are called different.
     """
-    explored = d.family == block.family and len(block.contenders) >= EXPLORED
-    letter = "p"
-    if explored:
-        letter = "q"
+    letter = block.letter_of(d.family)
     value = f"= {d.estimate.p:.3f}"
     if d.estimate.p < 1e-3:
         value = "< 0.001"
     text = f"{letter} {value}, corrected for {d.family}"
-    if explored:
+    if letter == "q":
         text += (
             f"; of all pairs that are called different, at most {ALPHA:.0%} are wrong in "
             "expectation"

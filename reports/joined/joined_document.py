@@ -86,10 +86,11 @@ def describe_pairs(block: Ranking) -> dict[str, Any]:
     """Return the difference of each two rows in points, with interval, p and verdict.
 
     A page shows the sentence of any two of them; the first of a pair is the one with the higher
-    place.
+    place. The last number of a pair is the place of its family in "families".
     """
     rows = [row.label for row in block.rows]
     found = []
+    places: dict[str, int] = {}
     for i, j in combinations(range(len(rows)), 2):
         d = block.differences.get((i, j))
         if d is None:
@@ -97,11 +98,12 @@ def describe_pairs(block: Ranking) -> dict[str, Any]:
         e = d.estimate
         points = [round(100 * value, 2) for value in (e.value, e.low, e.high)]
         p = round(e.p, 4) if d.judged else None
-        found.append([i, j, *points, p, kind_of(d)])
+        place = places.setdefault(d.family, len(places))
+        found.append([i, j, *points, p, kind_of(d), place])
     return {
         "rows": rows,
         "by": block.target.title,
-        "family": block.family,
+        "families": [[block.letter_of(family), family] for family in places],
         "words": [BETTER, WORSE],
         "differences": found,
     }

@@ -238,6 +238,14 @@ class Ranking:
             return f"{name} (false discovery rate)"
         return name
 
+    def letter_of(self, family: str) -> str:
+        """Return "q" for a family that is explored, so that its p-values are corrected for the share
+        of wrong ones among all that are called different; else "p".
+        """
+        if family == self.family and len(self.contenders) >= EXPLORED:
+            return "q"
+        return "p"
+
     @cached_property
     def differences(self) -> dict[tuple[int, int], Difference]:
         """(i, j) with i < j -> row i minus row j, by their places in `rows`.

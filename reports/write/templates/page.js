@@ -163,13 +163,14 @@
         said.textContent = a === b ? "Choose two rows." : "These rows are not compared.";
         return;
       }
-      let [, , value, low, high, p, verdict] = found;
+      let [, , value, low, high, p, verdict, group] = found;
       if (a > b) {
         [value, low, high] = [-value, -high, -low];
         const at = pairs.words.indexOf(verdict);
         if (at >= 0) verdict = pairs.words[1 - at];
       }
-      const chance = p === null ? "" : `; p ${p < 0.001 ? "< 0.001" : `= ${p.toFixed(3)}`}, corrected for ${pairs.family}`;
+      const [letter, family] = pairs.families[group];
+      const chance = p === null ? "" : `; ${letter} ${p < 0.001 ? "< 0.001" : `= ${p.toFixed(3)}`}, corrected for ${family}`;
       said.textContent = `${pairs.rows[a]} against ${pairs.rows[b]} by ${pairs.by}: ${verdict}, `
         + `${points(value)} points [${points(low)}, ${points(high)}]${chance}.`;
     };

@@ -5,6 +5,7 @@ refused.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tarfile
 from collections.abc import Iterator
@@ -21,8 +22,10 @@ from harness.errors import InputError
 from harness.results.store import RunFolder
 from reports.build import build_report
 from reports.document.blocks import Figure
-from reports.joined.joined_document import describe_joined
+from reports.joined.joined_document import describe_joined, describe_pairs
 from reports.load import read_comparison
+from reports.stats.significance import Significance
+from reports.stats.verdicts import Ranking
 from tests.support.devtools import PROGRAM, Browser
 from tests.support.synthetic import Invented, write_comparison
 
@@ -271,6 +274,31 @@ def test_a_bad_file_is_refused_in_one_line_and_writes_nothing(
     assert not out.exists()
 
 
+def test_each_pair_names_what_it_is_corrected_for(tmp_path: Path) -> None:
+    made = Invented(tmp_path, scale=0.1)
+    for seed in (1, 2, 3):
+        made.add("SimCSE", seed, noise=0.3, geometry=False)
+        made.add("SCD", seed, noise=1.0, geometry=False)
+        made.add("random", seed, noise=15.0 * seed, supervision="untrained", pooling=None)
+    comparison = read_comparison(tmp_path, "invented")
+    significance = Significance(comparison)
+    block = Ranking(comparison.rows, significance, significance.targets[0])
+    found = describe_pairs(block)
+    families = {}
+    for i, j, *_, place in found["differences"]:
+        pair = found["rows"][i], found["rows"][j]
+        families[pair] = found["families"][place]
+    against = ["p", "2 rows against the control random"]
+    assert families == {
+        ("SimCSE", "SCD"): ["p", "the only pair of rows"],
+        ("SimCSE", "random"): against,
+        ("SCD", "random"): against,
+    }
+    block.contenders *= 6
+    assert block.letter_of(block.family) == "q"
+    assert block.letter_of(against[1]) == "p"
+
+
 @pytest.fixture(scope="module")
 def chromium(page: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     if PROGRAM is None:
@@ -291,6 +319,8 @@ def test_any_two_rows_have_a_verdict_in_a_browser(chromium: Browser, data: dict[
     text = chromium.js(said)
     assert f"{rows[first[0]]} against {rows[first[1]]}" in text
     assert f"better, +{first[2]:.2f} points" in text
+    letter, family = data["pairs"]["families"][first[7]]
+    assert re.search(rf"; {letter} [<=] \d\.\d+, corrected for {re.escape(family)}\.$", text)
     chromium.js(f"({choose})(0, {first[1]}); ({choose})(1, {first[0]})")
     assert f"worse, \u2212{first[2]:.2f} points" in chromium.js(said)
     assert chromium.errors == []
