@@ -224,8 +224,8 @@ def compare(
             of its own. A `Budget` also sets the training steps of a trial.
         until: "decided" adds seeds, one at a time, to the rows that are not decided yet. An `Until`
             bounds them.
-        tracking_uri: MLflow's server or database that gets the runs (default: sqlite in `workdir`);
-            "none" tracks nothing.
+        tracking_uri: the MLflow server or database that gets the runs, or another tracker, as
+            "trackio://" (default: sqlite in `workdir`); "none" tracks nothing.
         formats: of the report: "html", "md", "latex", "csv", "pdf", "ro-crate", "every-eval-ever";
             [] writes none.
         executor: where runs are executed: "processes", or keys of the table [executor]; they

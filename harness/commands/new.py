@@ -32,7 +32,7 @@ def register(commands: Commands) -> None:
         run,
         help="write an installable package with a method or task of your own, and a test of it",
         description="Write a folder with a method or a task that works: pyproject.toml with its entry point, the "
-        "module, a README and a test. Install it with `pip install -e FOLDER`, then change the module.",
+        "module, a README and a test. Install it with the command that is printed, then change the module.",
         example="harness new method my_loss; harness new task word-order",
     )
     new.add_argument("kind", choices=list(KINDS), help="what to write")

@@ -205,7 +205,8 @@ QUIET = _option("--quiet", action="store_true", help="show no progress")
 TRACKING = _option(
     "--tracking-uri",
     metavar="URI|none",
-    help="MLflow server or database; none: track nothing (default: DIR/mlflow.db)",
+    help="MLflow server or database, or another tracker, as trackio://; none: track nothing "
+    "(default: DIR/mlflow.db)",
 )
 
 SET = _option(

@@ -20,10 +20,16 @@ def register(commands: Commands) -> None:
         description="Write a comparison as one zip file: the experiment as it was resolved, a frozen plan, records "
         "and scores of examples, your own data or its hashes, the code of plugins and scripts, versions and "
         "licences. `harness reproduce FILE.zip --run NEW` runs it again; `--against FILE.zip` and `harness "
-        "report build NAME --workdir FILE.zip` read it. Paths of your home and credentials are not in it.",
+        "report build NAME --workdir FILE.zip` read it. It has no paths of your home and no credentials.",
         example="harness pack mine --workdir work/mine --out mine.zip",
     )
-    pack.add_argument("name", metavar="NAME", help="a comparison of the work directory")
+    pack.add_argument(
+        "name",
+        nargs="?",
+        default="",
+        metavar="NAME",
+        help="a comparison of the work directory (default: the only one)",
+    )
     pack.add_argument(
         "--out", type=Path, metavar="FILE.zip", help="the archive (default: NAME.zip)"
     )

@@ -41,17 +41,21 @@ def register(commands: Commands) -> None:
         "name", nargs="?", help="name of the comparison or study (default: all that run)"
     )
     example = "harness track sync --workdir work/demo"
-    track = add_group(commands, "track", help="send runs to MLflow: sync", example=example)
+    track = add_group(
+        commands, "track", help="send runs to MLflow or another tracker: sync", example=example
+    )
     sync = add_command(
         track,
         "sync",
         sync_runs,
         WORKDIR,
-        help="send to MLflow the runs of a work directory that it lacks or has in an older state",
+        help="send to a tracker the runs of a work directory that it lacks or has in an older state",
         example=example,
     )
     sync.add_argument(
-        "--tracking-uri", metavar="URI", help="MLflow server or database (default: DIR/mlflow.db)"
+        "--tracking-uri",
+        metavar="URI",
+        help="MLflow server or database, or another tracker (default: DIR/mlflow.db)",
     )
 
 

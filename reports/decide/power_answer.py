@@ -12,6 +12,7 @@ from harness.results.answer import Answer
 from reports.decide.adoption import MOST_EXAMPLES, describe_count, examples_needed
 from reports.decide.question import comparison_of, question_of
 from reports.decide.verdict_answer import has_base_model, judge_two, rank_two
+from reports.document.table import number_text
 from reports.scores.score_table import is_score_table, question_of_scores, refuse_with_scores
 from reports.stats.power import CHANCE, MOST_SEEDS, seeds_needed, smallest_difference
 from reports.stats.verdicts import EQUIVALENCE, Question, describe_detectable
@@ -217,7 +218,8 @@ def _of_two(
         "needed_examples": needed,
     }
     pair = f"{a.label} against {b.label} on {question.target.title}"
-    numbers = f"{pair}: {value:+.2f} points [{low:+.2f}, {high:+.2f}]"
+    shown = [number_text(one, 2, signed=True) for one in (value, low, high)]
+    numbers = f"{pair}: {shown[0]} points [{shown[1]}, {shown[2]}]"
     if count:
         lines = [
             f"{numbers}, {count:,} test examples.",
