@@ -24,6 +24,8 @@ from harness.files.zips import SizeLimit, unpack_zip
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 _NO_ACCESS = {errno.EACCES, errno.EPERM, errno.EROFS}
+# A file or a link that leads nowhere is in the place of the folder, or of one that it is in.
+_NO_FOLDER = {errno.ENOTDIR, errno.EEXIST, errno.ELOOP}
 
 
 def cache_root() -> Path:
@@ -62,7 +64,7 @@ def writing(what: str, folder: Path, setting: str = "HARNESS_CACHE") -> Iterator
                     "folder on another disk"
                 ),
             ) from None
-        if error.errno in _NO_ACCESS:
+        if error.errno in _NO_ACCESS or (error.errno in _NO_FOLDER and not folder.is_dir()):
             raise InputError(
                 f"cannot be written to ({error.strerror}) while storing {what}",
                 file=folder,

@@ -69,6 +69,33 @@ def test_the_setting_that_helps_is_named(tmp_path: Path, which: str, setting: st
         raise refused
 
 
+def _put_file(place: Path) -> Path:
+    place.write_text("no folder")
+    return place
+
+
+def _put_link(place: Path) -> Path:
+    place.symlink_to("nowhere")
+    return place
+
+
+def _put_loop(place: Path) -> Path:
+    place.symlink_to(place.name)
+    return place / "hub"
+
+
+@pytest.mark.parametrize(
+    "put", [_put_file, lambda place: _put_file(place) / "hub", _put_link, _put_loop]
+)
+def test_the_setting_is_named_too_where_no_folder_can_be(
+    tmp_path: Path, put: Callable[[Path], Path]
+) -> None:
+    folder = put(tmp_path / "home")
+    with raises_input_error(file=folder) as refused, _clear_errors("it", "a/b", None, folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    assert "HF_HOME" in str(refused.value)
+
+
 @pytest.mark.parametrize(
     "row",
     [{"\ufeffsplit": "test", "label": "a", "text": "b"}, {"split;label;text": "test;a;b"}, {}],
