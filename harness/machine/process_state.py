@@ -79,7 +79,7 @@ def _states(torch: Any, np: Any) -> Iterator[tuple[Callable[[], Any], Callable[[
     yield torch.get_num_threads, torch.set_num_threads
     yield torch.get_default_dtype, torch.set_default_dtype
     yield torch.is_grad_enabled, torch.set_grad_enabled
-    yield torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms
+    yield torch.get_deterministic_debug_mode, lambda mode: _set_determinism(torch, mode)
     yield torch.get_float32_matmul_precision, torch.set_float32_matmul_precision
     yield (
         lambda: torch.backends.mkldnn.enabled,
@@ -97,6 +97,11 @@ def _set_environment(before: dict[str, str]) -> None:
     if dict(os.environ) != before:
         os.environ.clear()
         os.environ.update(before)
+
+
+def _set_determinism(torch: Any, mode: int) -> None:
+    if torch.get_deterministic_debug_mode() != mode:  # a call imports torch's compiler: a second
+        torch.use_deterministic_algorithms(mode > 0, warn_only=mode == 1)
 
 
 def _set_device(torch: Any, device: Any) -> None:

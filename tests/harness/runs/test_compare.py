@@ -281,6 +281,7 @@ def change_the_process(x: Any) -> Any:
     torch.set_default_dtype(torch.float64)
     torch.set_grad_enabled(False)
     torch.set_float32_matmul_precision("medium")
+    torch.use_deterministic_algorithms(True, warn_only=True)
     torch.nn.functional.normalize = np.mean = lambda x, *_, **__: x
     sys.stdout = io.StringIO()
     warnings.simplefilter("error")
@@ -295,6 +296,7 @@ def observe_the_process() -> list[Any]:
         torch.get_default_dtype(),
         torch.is_grad_enabled(),
         torch.get_float32_matmul_precision(),
+        torch.get_deterministic_debug_mode(),
         np.geterr(),
     )
     python = (
