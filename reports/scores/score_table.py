@@ -16,7 +16,12 @@ from harness.results.record import Score
 from reports.read.score_tables import Source, holds_results, read_scores
 from reports.results import ResultRow, Results
 from reports.stats.estimate import Floats
-from reports.stats.example_scores import ExampleScores, Scored, is_within_bounds
+from reports.stats.example_scores import (
+    ExampleScores,
+    Scored,
+    is_within_bounds,
+    share_at_bounds,
+)
 from reports.stats.influence import influence, of_mean
 from reports.stats.significance import Significance
 from reports.stats.simultaneous import FEWEST_SEEDS
@@ -230,7 +235,12 @@ def _average(members: Sequence[Scored], *, has_examples: bool) -> Scored:
     by_example = np.mean([one.influence for one in members], axis=0)
     if not has_examples:
         by_example = by_example[:0]
-    return Scored(value, by_example, is_share=all(one.is_share for one in members))
+    return Scored(
+        value,
+        by_example,
+        is_share=all(one.is_share for one in members),
+        at_bounds=float(np.mean([one.at_bounds for one in members])),
+    )
 
 
 def _check_mean(frame: pd.DataFrame, tasks: list[str], name: str) -> None:
@@ -316,7 +326,12 @@ def _score_and_influence(scores: Floats, target: Floats, metric: str) -> Scored:
     else:
         value, moved = influence(metric or "spearman", target, scores)
     widened = moved * np.sqrt(n / max(n - 1, 1))
-    return Scored(value, widened, is_share=mean and is_within_bounds(scores))
+    return Scored(
+        value,
+        widened,
+        is_share=mean and is_within_bounds(scores),
+        at_bounds=share_at_bounds(scores),
+    )
 
 
 def _describe_unknown(

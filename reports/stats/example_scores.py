@@ -27,12 +27,14 @@ class Scored:
 
     Attributes:
         is_share: the score is the mean of outcomes between 0 and 1, such as an accuracy.
+        at_bounds: the share of the outcomes that are 0 or 1: all of an accuracy, few of others.
     """
 
     value: float
     influence: Floats
     digest: bytes = b""
     is_share: bool = False
+    at_bounds: float = 0.0
 
 
 class ExampleScores:
@@ -141,6 +143,7 @@ class _Task:
             moved * self._draws * self._widening / count,
             self._digest,
             is_share=self._is_mean and is_within_bounds(outcome),
+            at_bounds=share_at_bounds(outcome),
         )
 
 
@@ -149,6 +152,11 @@ def is_within_bounds(outcome: Floats) -> bool:
     above = outcome >= 0
     below = outcome <= 1
     return bool(np.all(above & below))
+
+
+def share_at_bounds(outcome: Floats) -> float:
+    """Return the share of outcomes that are 0 or 1."""
+    return float(np.isin(outcome, (0.0, 1.0)).mean())
 
 
 def _widening(units: int) -> float:

@@ -426,7 +426,11 @@ class Significance:
         if not self._is_share(target):
             return mean_over_seeds(runs.scores, variance, rows.examples.freedom_of(place))
         counts = [self._count(one) for one in target.measures]
-        return mean_of_shares(runs.scores, variance, counts)
+        at_bounds = []
+        for measure in target.measures:
+            scored = self._scores_of(measure)
+            at_bounds += [scored[run].at_bounds for run in runs.ids]
+        return mean_of_shares(runs.scores, variance, counts, float(np.mean(at_bounds)))
 
     def _is_share(self, target: Target) -> bool:
         """True if the target's scores are means of outcomes between 0 and 1."""

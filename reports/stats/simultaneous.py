@@ -467,17 +467,25 @@ def mean_over_seeds(by_seed: Floats, examples: float, examples_freedom: float = 
     return Interval(mean, mean - half, mean + half)
 
 
-def mean_of_shares(by_seed: Floats, examples: float, counts: Sequence[int]) -> Interval:
+def mean_of_shares(
+    by_seed: Floats,
+    examples: float,
+    counts: Sequence[int],
+    at_bounds: float = 1.0,
+) -> Interval:
     """The same of scores that are means of outcomes between 0 and 1, such as accuracies.
 
     Near 100 % of few examples their variance says little: where all answers are right, it is 0. The
     interval is therefore that of Agresti & Coull (The American Statistician 52, 1998): around a
     mean that is drawn towards a half, as wide as it would be there. The variance of an example is
     that of the examples, and where few answers are wrong, that of single answers, mean (1 - mean).
+    Outcomes within the bounds, such as the V-measures of a few sets, show how far they vary, so that
+    nothing is added for them.
 
     Args:
         by_seed, examples: as `mean_over_seeds` takes them.
         counts: of the examples of each task.
+        at_bounds: the share of the outcomes that are 0 or 1, as all answers are.
     """
     mean = float(np.mean(by_seed))
     seeds = _variance_by_seeds(by_seed)
@@ -486,7 +494,8 @@ def mean_of_shares(by_seed: Floats, examples: float, counts: Sequence[int]) -> I
     number = len(counts) ** 2 / per_size  # as if of one task
     wrong = number * mean * (1 - mean)
     squares = examples * number**2
-    per_example = (squares + 0.5) / (wrong + 0.5) / number
+    added_answers = 0.5 * at_bounds
+    per_example = (squares + added_answers) / max(wrong + added_answers, _TINY) / number
 
     freedom = float(np.sum(counts)) - len(counts)
     critical = _critical_of_mean(by_seed, examples, freedom)

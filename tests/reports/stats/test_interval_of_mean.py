@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy import stats
 
 from reports.joined.joiner import JoinedResults
 from reports.read.examples import Examples
 from reports.results import ResultRow
-from reports.scores.score_table import ScoredRun
+from reports.scores.score_table import ScoredRun, question_of_scores
 from reports.stats.significance import Significance
 from reports.targets import Measure, Target
 
@@ -40,3 +42,18 @@ def test_of_a_correlation_it_is_around_the_mean_also_below_zero(metric: str) -> 
     assert found.value < -0.5
     assert found.low < found.value < found.high
     assert found.high - found.value == pytest.approx(found.value - found.low)
+
+
+def test_scores_of_few_sets_that_hardly_differ_have_students_interval() -> None:
+    """The V-measures of ten sets, as a table gives them: none is 0 or 1, so they show their spread."""
+    lines = []
+    generator = np.random.default_rng(0)
+    outcomes = {"a": generator.normal(0.40, 0.01, 10), "b": generator.normal(0.50, 0.01, 10)}
+    for row, scores in outcomes.items():
+        for example, score in enumerate(scores):
+            lines.append({"row": row, "example": str(example), "score": score, "scale": "1"})
+    question = question_of_scores(pd.DataFrame(lines))
+    row = next(row for row in question.results.rows if row.label == "a")
+    found = question.significance.interval_of_mean(row, question.target)
+    usual = stats.ttest_1samp(outcomes["a"], 0).confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx((usual.low, usual.high), abs=1e-3)
