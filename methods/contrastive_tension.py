@@ -180,11 +180,9 @@ class ContrastiveTension(TrainedMethod):
         """
         if self.config.decay == "linear":
             return super().schedule(step, steps)
-        warm: int = self.config.warm_updates(steps)
-        if step < warm:
-            return step / warm
-        if self.config.decay == "constant":
-            return 1.0
+        warm_share: float = self.config.warm_share(step, steps)
+        if warm_share < 1.0 or self.config.decay == "constant":
+            return warm_share
         falls = sum(10 * step > part * steps for part in (1, 2, 3, 4))
         return STEPS[falls]
 

@@ -186,9 +186,13 @@ class InferSent(RecurrentMethod, NLIMethod):
         return torch.optim.SGD(groups, lr=self.config.learning_rate)
 
     def schedule(self, step: int, steps: int) -> float:
-        """Return decay^epoch, divided after each epoch whose dev accuracy was no better."""
+        """Return decay^epoch, divided after each epoch whose dev accuracy was no better, after a
+        warm-up.
+        """
+        config: InferSentConfig = self.config
         shrunk = float(self._heads.shrunk) if self._heads is not None else 1.0  # type: ignore[arg-type]
-        return shrunk * float(self.config.decay) ** (step // self._steps_per_epoch)
+        decayed = shrunk * config.decay ** (step // self._steps_per_epoch)
+        return config.warm_share(step, steps) * decayed
 
     def after_update(self, encoder: Encoder, heads: nn.Module) -> None:
         """Divide the learning rate after an epoch whose accuracy on the held-out pairs is no better

@@ -115,7 +115,7 @@ class SkipThought(RecurrentMethod):
     """
 
     name = "skip_thought"
-    version = 1
+    version = 2  # 1: no warm-up
     sheet = RecipeFile.beside(__file__)
     Config = SkipThoughtConfig
 
@@ -165,8 +165,9 @@ class SkipThought(RecurrentMethod):
         return super().stream(Triples(corpus), seed)  # type: ignore[arg-type]  # needs no more than a sequence
 
     def schedule(self, step: int, steps: int) -> float:
-        """Return 1: the learning rate is constant."""
-        return 1.0
+        """Return the share of the peak rate, which is constant after a warm-up."""
+        share: float = self.config.warm_share(step, steps)
+        return share
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         triples: list[Triple] = batch.items

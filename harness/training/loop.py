@@ -162,6 +162,19 @@ class TrainingConfig(MethodConfig):
             return self.warmup_steps
         return math.ceil(self.warmup * steps)
 
+    def warm_share(self, step: int, steps: int) -> float:
+        """The share of the peak learning rate that the warm-up has reached at training step `step`
+        of `steps`; 1 after it.
+
+        >>> config = TrainingConfig(warmup=0.5)
+        >>> [config.warm_share(step, 4) for step in range(4)]
+        [0.0, 0.5, 1.0, 1.0]
+        """
+        warm = self.warm_updates(steps)
+        if step < warm:
+            return step / warm
+        return 1.0
+
 
 class ViewsConfig(TrainingConfig):
     """Of a loss of `encoder.two_views` that names no rates of dropout itself.

@@ -18,6 +18,7 @@ from harness.conformance import CHECKS, Subject, run_check
 from harness.method import DEFAULT_BASE_MODEL
 from harness.recipes import preset_names
 from harness.testing import assert_method
+from harness.training import TrainedMethod
 from methods.pooling import PoolingMethod
 from tests.support.bases import narrow_bert
 
@@ -91,3 +92,15 @@ def test_conformance_of_other_configurations(
 @pytest.mark.parametrize("name", ["pooling", "simcse"])
 def test_conformance_where_every_text_is_read_twice(name: str, tmp_path: Path) -> None:
     assert_with_one_fit(name, tmp_path, {"pooling": "echo"}, narrow_bert())
+
+
+@pytest.mark.parametrize("name", sorted(registry.names(registry.METHODS)))
+def test_every_schedule_begins_with_the_warm_up_that_is_set(name: str) -> None:
+    kind = registry.load(registry.METHODS, name)
+    if not issubclass(kind, TrainedMethod) or name == "declutr":  # which refuses warmup_steps
+        return
+    values = {"decay": 1.0} if name == "infersent" else {}
+    method = kind(kind.configure({"warmup_steps": 4, **values}))
+    shares = [method.schedule(step, 40) for step in range(5)]
+    assert shares[4] > 0
+    assert [share / shares[4] for share in shares] == pytest.approx([0, 0.25, 0.5, 0.75, 1])
