@@ -16,6 +16,7 @@ from scipy.special import ndtri
 
 from reports.document.table import number_text
 from reports.load import RecordedResults, RecordedRow
+from reports.results import Key, base_name
 from reports.stats.power import CHANCE
 from reports.stats.significance import Difference
 from reports.stats.verdicts import EQUIVALENCE, Family, Question, judge_family
@@ -56,18 +57,23 @@ def decide(
         incumbent: its label.
         dev_scores: run id -> score on the dev set, of the runs that have one.
     """
-    old = None
+    in_use = []
     others = []
     for row in results.rows:
-        if old is None and row.finished and row.label == incumbent:
-            old = row
+        if row.finished and row.label == incumbent:
+            in_use.append(row)
         elif row.finished and not row.added:
             others.append(row)
-    if old is None or not others:
-        lost = incumbent if old is None else "every other row"
+    if len(in_use) > 1:
+        text = f"Not decided: {incumbent} is a row on {len(in_use)} base models, of which one is in use."
+        return Adoption("undecided", text, "", "", {})
+    if not in_use or not others:
+        lost = "every other row" if in_use else incumbent
         text = f"Not decided: {lost} has no result."
         return Adoption("undecided", text, "", "", {})
 
+    (old,) = in_use
+    names = _name_rows([old, *others])
     found = _judge_against(old, others, question)
     chosen = max(others, key=lambda row: _dev_mean(row, dev_scores))
     runs = [record.id for record in chosen.finished]
@@ -75,42 +81,55 @@ def decide(
     data: dict[str, Any] = {
         "incumbent": incumbent,
         "on": question.target.title,
-        "dev": {row.label: _as_percent(_dev_mean(row, dev_scores)) for row in (old, *others)},
-        "test": {label: _as_points(d) for label, d in found.items()},
+        "dev": {names[row.key]: _as_percent(_dev_mean(row, dev_scores)) for row in (old, *others)},
+        "test": {names[key]: _as_points(d) for key, d in found.items()},
         "examples": question.significance.examples(question.target),
     }
 
     decision: Decision
-    difference = found.get(chosen.label)
+    name = names[chosen.key]
+    difference = found.get(chosen.key)
     if difference is not None and difference.verdict == "better":
         decision = "adopt"
-        text = f"{chosen.label}: {_in_words(difference)} points on {question.target.title}"
+        text = f"{name}: {_in_words(difference)} points on {question.target.title}"
     elif _none_is_better(found, len(others)):
         decision = "keep"
         text = _describe_keep(found, question)
     else:
         decision = "undecided"
         text = _describe_undecided(question, chosen, old, difference, data)
-    return Adoption(decision, text, chosen.label, best, data)
+    return Adoption(decision, text, name, best, data)
+
+
+def _name_rows(rows: Sequence[RecordedRow]) -> dict[Key, str]:
+    """Return the label of each row, with its base model where several rows have that label."""
+    labels = [row.label for row in rows]
+    names = {}
+    for row in rows:
+        name = row.label
+        if labels.count(name) > 1:
+            name += f" ({base_name(row.base_model)})"
+        names[row.key] = name
+    return names
 
 
 def _judge_against(
     old: RecordedRow, others: Sequence[RecordedRow], question: Question
-) -> dict[str, Difference]:
-    """Return each other row against the incumbent, as one family, by label."""
+) -> dict[Key, Difference]:
+    """Return each other row against the incumbent, as one family."""
     pairs = tuple((row, old) for row in others)
     family = Family(f"{len(pairs)} rows against {old.label}", pairs)
     judged = judge_family(family, question.significance, question.target)
-    return {row.label: difference for (row, _), difference in judged}
+    return {row.key: difference for (row, _), difference in judged}
 
 
-def _none_is_better(found: Mapping[str, Difference], others: int) -> bool:
+def _none_is_better(found: Mapping[Key, Difference], others: int) -> bool:
     """True if every other row is judged, and none is better by as much as matters."""
     judged = [d for d in found.values() if d.judged]
     return len(judged) == others and _highest(found) < EQUIVALENCE
 
 
-def _highest(found: Mapping[str, Difference]) -> float:
+def _highest(found: Mapping[Key, Difference]) -> float:
     """Return by how many points a row may be better than the incumbent."""
     bounds = []
     for difference in found.values():
@@ -119,7 +138,7 @@ def _highest(found: Mapping[str, Difference]) -> float:
     return max(bounds)
 
 
-def _describe_keep(found: Mapping[str, Difference], question: Question) -> str:
+def _describe_keep(found: Mapping[Key, Difference], question: Question) -> str:
     """Say that nothing is better, and by how much nothing is."""
     text = "Keep your model: nothing tried is better"
     highest = max(_highest(found), 0.0)

@@ -161,3 +161,22 @@ def test_where_seeds_differ_too_much_more_of_them_are_named(made: synthetic.Inve
     found = answer(made, {"start": 0.2, "SimCSE": 0.8})
     assert (found.decision, found.data["needed"]) == ("undecided", None)
     assert "--seeds 6" in found.text
+
+
+def test_rows_of_one_label_on_two_base_models_are_two(made: synthetic.Invented) -> None:
+    add(made, "start", 1.0)
+    about = {"tasks": TASKS, "curves": False, "geometry": False}
+    for base, noise in (("embedded:mini-bert", 0.2), ("other/model", 4.0)):
+        for seed in (1, 2, 3):
+            made.add("SimCSE", seed, noise=noise, base=base, **about)
+    results = read_comparison(made.workdir, "invented")
+    dev = {}
+    for row in results.rows:
+        for record in row.records:
+            dev[record.id] = 0.8 if row.key == ("embedded:mini-bert", "SimCSE") else 0.2
+    found = decide(results, question_of(results, ""), "start", dev)
+    assert (found.decision, found.row) == ("adopt", "SimCSE (mini-bert)")
+    assert found.data["test"]["SimCSE (mini-bert)"]["low"] > 0
+    assert found.data["test"]["SimCSE (model)"]["high"] < 0
+    twice = decide(results, question_of(results, ""), "SimCSE", dev)
+    assert (twice.decision, twice.run) == ("undecided", "")
