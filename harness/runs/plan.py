@@ -329,6 +329,7 @@ def make_plan(
     resolved = resolve_rows(experiment, where, tolerant=tolerant)
     rows, schedule = apply_schedule(resolved, experiment.dev)
     rows = [_attempt(_check_data, row, tolerant) for row in rows]
+    _refuse_copies(rows)
     if starts:
         rows = _add_available_starts(rows)
     try:
@@ -357,6 +358,22 @@ def _with_budget(experiment: Experiment, row: Row) -> Row:
     if row.corpus is None:
         return row
     return apply_budget(row, experiment.budget, load_text(row.corpus))
+
+
+def _refuse_copies(rows: Iterable[Row]) -> None:
+    """Check that base models differ: runs are known by content, and two names would have one row.
+
+    Raises:
+        InputError: two of them are the same.
+    """
+    first: dict[str, str] = {}
+    for row in rows:
+        if row.fault or row.start_model != row.base_model:
+            continue
+        known = first.setdefault(fingerprint_of_start(row.base_model), row.base_model)
+        if known != row.base_model:
+            message = f"{known} and {row.base_model} are the same model"
+            raise InputError(message, key="base_models", remedy="leave one out")
 
 
 def _check_code(plan: Plan) -> None:

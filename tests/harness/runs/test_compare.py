@@ -32,6 +32,7 @@ from harness.training import TrainedMethod
 from methods.pooling import PoolingMethod
 from methods.simcse import SimCSE
 from tests.support import small_runs
+from tests.support.errors import raises_input_error
 from tests.support.small_runs import CLS, CONTRAST, NATURAL, SIMCSE, STEPS, job_of
 
 
@@ -142,6 +143,17 @@ def test_a_base_model_that_is_saved_again_is_another_one(tmp_path: Path) -> None
     alone = harness.evaluate(str(folder), NATURAL, pooling="cls", cached=False)
     assert second.id != first.id
     assert second.score(NATURAL) == alone.scores()["value"][0] != first.score(NATURAL)
+
+
+def test_two_names_of_one_base_model_are_refused(tmp_path: Path) -> None:
+    """The second one was in no table, and nothing said so."""
+    copy = shutil.copytree(small_runs.BASE, tmp_path / "copy")
+    models = [small_runs.BASE, str(copy)]
+    with raises_input_error(key="base_models"):
+        small_runs.compare(tmp_path / "work", methods=[CLS], base_models=models, seeds=[1])
+    _change_weights(copy)
+    found = small_runs.compare(tmp_path / "work", methods=[CLS], base_models=models, seeds=[1])
+    assert [record.base_model for record in found.records] == models
 
 
 def test_a_run_starts_from_the_base_model_that_was_planned(tmp_path: Path) -> None:
