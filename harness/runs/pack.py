@@ -110,6 +110,7 @@ def make_pack(
     for place, source in code.files.items():
         pack.add(f"{EXPERIMENT}/{place}", source)
     pack.remarks += code.remarks
+    pack.remarks += _name_folders(records, hide)
     for record in records:
         _add_run(pack, workdir, record, hide, weights=weights)
     places = Places(own, folders)
@@ -282,6 +283,16 @@ def _add_comparison(
         place = plan_file(Path(), file.name)
         pack.add(place.as_posix(), plan)  # its hash was published
         pack.private += private_paths(plan.read_text("utf-8"))
+
+
+def _name_folders(records: Iterable[Record], hide: HiddenPaths) -> list[str]:
+    """Return a sentence on each model that is a folder of this machine: others do not have it."""
+    names = sorted({record.base_model for record in records if Path(record.base_model).is_dir()})
+    return [
+        f"the model {hide.in_text(name)} is a folder, which is not in the archive: whoever runs it "
+        "again needs it"
+        for name in names
+    ]
 
 
 def _base_models(records: Iterable[Record], hide: HiddenPaths) -> dict[str, dict[str, str]]:

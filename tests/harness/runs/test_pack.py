@@ -109,6 +109,12 @@ def test_what_is_in_it(packed: Path) -> None:
     assert any(name.endswith("model.safetensors") for name in weights.members)
 
 
+def test_a_base_model_that_is_a_folder_is_named_as_missing(packed: Path) -> None:
+    """The fixture's base model is a folder of this machine, which `embedded:NAME` would not be."""
+    remarks = make_pack(packed.parent / "work", "small").remarks
+    assert len([text for text in remarks if Path(small_runs.BASE).name in text]) == 1
+
+
 def test_an_archive_is_read_as_rows_made_elsewhere_and_by_reports(
     packed: Path, tmp_path: Path, capsys: Any
 ) -> None:
