@@ -10,6 +10,7 @@ import hashlib
 import logging
 import os
 import re
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -18,7 +19,7 @@ from glob import escape
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from harness.files.hashing import content_id
 from harness.files.links import real_path
@@ -66,9 +67,13 @@ class Mlflow:
             tuple[str, str], Run
         ] = {}  # record id and row, as one run may be in several rows
         self.changed: set[str] = set()  # ids of the runs of rows that have to be written
+        self.database = sqlite_file(uri) if uri.startswith(SQLITE) else None
+        self.is_alone = self.database is not None  # nobody else has written since the last writing
+        self.written: object = None  # how the database was then
         with self.sending():
             self.id = self._experiment(name, uri)
             self._take(self._runs())
+            self._note_writing()
 
     def _take(self, runs: Sequence[Run]) -> None:
         """Learn what the store has, and mend what senders left that were killed, or that sent at
@@ -133,29 +138,48 @@ class Mlflow:
 
     def send(self, record: Record) -> bool:
         """Store `record`; False when it is there already. A run that has changed is replaced."""
-        if self._has(record):
+        content = _content(record)
+        if self._has(record, content):
             return False
+        row = content_id(row_params(record))
         with self.sending():
-            found = self._runs(f"tags.`harness.id` = '{record.id}'")  # others may send, too
-            keys = [_key_of(run) for run in found]
-            for key in [(record.id, record.row), *keys]:
-                self.sent.pop(key, None)
-            self._take(found)
-            row = content_id(row_params(record))
-            if row not in self.rows:
-                self._take(self._runs(f"tags.`harness.parent` = '{row}'"))
-            if self._has(record):
-                return False
-            self._send(record, row)
+            if self._others_wrote():
+                self._look_up(record, row)
+                if self._has(record, content):
+                    return False
+            self._send(record, row, content)
+            self._note_writing()
             return True
 
-    def _has(self, record: Record) -> bool:
+    def _others_wrote(self) -> bool:
+        """True where somebody else may have sent runs: always on a server, in a database from the
+        first time that it is not as this sender left it.
+        """
+        if self.is_alone and _read_state(self.database) != self.written:
+            self.is_alone = False
+        return not self.is_alone
+
+    def _note_writing(self) -> None:
+        if self.is_alone:
+            self.written = _read_state(self.database)
+
+    def _look_up(self, record: Record, row: str) -> None:
+        """Learn what others have sent of a record and its row."""
+        found = self._runs(f"tags.`harness.id` = '{record.id}'")
+        keys = [_key_of(run) for run in found]
+        for key in [(record.id, record.row), *keys]:
+            self.sent.pop(key, None)
+        self._take(found)
+        if row not in self.rows:
+            self._take(self._runs(f"tags.`harness.parent` = '{row}'"))
+
+    def _has(self, record: Record, content: str) -> bool:
         known = self.sent.get((record.id, record.row))
         if known is None:
             return False
-        return bool(known.data.tags.get(CONTENT) == _content(record))
+        return bool(known.data.tags.get(CONTENT) == content)
 
-    def _send(self, record: Record, row: str) -> None:
+    def _send(self, record: Record, row: str, content: str) -> None:
         key = record.id, record.row
         folder = RunFolder(self.workdir, record.id)
         if key in self.sent:
@@ -174,7 +198,7 @@ class Mlflow:
             )
             self.rows[row] = parent.info.run_id
         tags = _tags(record, folder.path)
-        tags |= {PARENT: self.rows[row]}
+        tags |= {PARENT: self.rows[row], CONTENT: content}
         run = self.client.create_run(
             self.id,
             start,
@@ -182,8 +206,7 @@ class Mlflow:
             f"{record.row} seed {seed_text(record.random_seed)}"[:250],
         )
         run_id = run.info.run_id
-        for file in folder.own_files(record):
-            self.client.log_artifact(run_id, str(file))
+        self._store_files(run, folder.own_files(record))
         own = dict(
             zip(OWN_PARAMS, (record.seed, record.environment.get("device_name", "")), strict=True)
         )
@@ -200,12 +223,26 @@ class Mlflow:
         self.sent[key] = run
         self.changed.add(self.rows[row])
 
+    def _store_files(self, run: Run, files: Sequence[Path]) -> None:
+        """Store files as artifacts; into a folder without the query by which MLflow would find it."""
+        place = urlsplit(run.info.artifact_uri)
+        if place.scheme != "file":
+            for file in files:
+                self.client.log_artifact(run.info.run_id, str(file))
+            return
+        folder = Path(unquote(place.path))
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in files:
+            shutil.copyfile(file, folder / file.name)
+
     def end_rows(self) -> None:
         """Give each row that has changed its parameters and the means over its seeds, and end its
         run.
         """
         with self.sending():
+            self._others_wrote()
             self._end_rows()
+            self._note_writing()
 
     def _end_rows(self) -> None:
         for run_id in sorted(self.changed):
@@ -344,6 +381,22 @@ def _open_store(uri: str) -> MlflowClient:
     return client
 
 
+def _read_state(database: Path | None) -> tuple[object, ...]:
+    """Return what changes with each writing of a database by anybody: SQLite's count of changes, or
+    the file of its log in place of that.
+    """
+    assert database is not None
+    with database.open("rb") as file:
+        header = file.read(100)
+    found: list[object] = [header[24:28]]
+    log = database.with_name(f"{database.name}-wal")
+    for one in (database, log):
+        if one.exists():
+            about = one.stat()
+            found += [about.st_size, about.st_mtime_ns]
+    return tuple(found)
+
+
 def _key_of(run: Run) -> tuple[str, str]:
     """Return the record id and row of a seed's run."""
     tags = run.data.tags
@@ -365,7 +418,6 @@ def _tags(record: Record, folder: Path) -> dict[str, str]:
         "harness.row": record.row,
         "harness.status": record.status,
         "harness.folder": str(real_path(folder)),
-        CONTENT: _content(record),
     }
     return {name: value for name, value in tags.items() if value}
 

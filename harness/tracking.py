@@ -177,14 +177,14 @@ def _comparisons(workdir: Path) -> Iterator[tuple[str, list[Record]]]:
     every = read_records(workdir)
     names = {record.comparison for record in every}
     names.update(comparison_files(workdir))
+    known = {record.id: record for record in every}
     for name in sorted(names):
-        listed = read_records(workdir, name)
-        known = {record.id for record in listed}
-        yield (
-            name,
-            listed
-            + [record for record in every if record.comparison == name and record.id not in known],
-        )
+        records = read_records(workdir, name, known=known)
+        listed = {record.id for record in records}
+        for record in every:
+            if record.comparison == name and record.id not in listed:
+                records.append(record)
+        yield name, records
 
 
 def _cause(error: BaseException) -> str:

@@ -135,17 +135,17 @@ def explore(comparison: RecordedResults, significance: Significance) -> list[Blo
 
 def _restrict(task: ExploredTask, mask: Mask) -> dict[str, list[Examples]]:
     """Return some examples of a task by the id of the run."""
+    every = task.examples
+    shared = replace(
+        every,
+        part=every.part[mask],
+        target=every.target[mask],
+        texts=every.texts[mask],
+    )
     found = {}
     for by_id in task.runs.values():
         for run, one in by_id.items():
-            part = replace(
-                one,
-                part=one.part[mask],
-                target=one.target[mask],
-                outcome=one.outcome[mask],
-                texts=one.texts[mask],
-            )
-            found[run] = [part]
+            found[run] = [replace(shared, outcome=one.outcome[mask])]
     return found
 
 
@@ -167,21 +167,9 @@ def _slice_table(comparison: RecordedResults, task: ExploredTask) -> Table | Non
                 better="higher",
             )
         )
-        examples = ExampleScores(comparison, examples=_restrict(task, mask))
-        judge = Significance(comparison, examples=examples, families=len(masks))
-        blocks = [verdicts.Ranking(some, judge, target) for some in comparison.blocks.values()]
-        worse = set()
-        for block in blocks:
-            for row in block.judged:
-                if block.not_the_best(row):
-                    worse.add(row.key)
-        for line, row in zip(cells, rows, strict=True):
-            runs = judge.by_seed(row, target)
-            cell = EMPTY
-            if runs is not None:
-                mean = 100 * float(runs.scores.mean())
-                cell = number(mean, digits=1, records=task.runs[row.key])
-            line.append(replace(cell, worse=row.key in worse))
+        found = _score_slice(comparison, task, target, mask, slices=len(masks))
+        for line, cell in zip(cells, found, strict=True):
+            line.append(cell)
     if not masks:
         return None
     caption = (
@@ -203,6 +191,29 @@ def _slice_table(comparison: RecordedResults, task: ExploredTask) -> Table | Non
         rank_cells(columns, lines),
         (legend,),
     )
+
+
+def _score_slice(
+    comparison: RecordedResults, task: ExploredTask, target: Target, mask: Mask, slices: int
+) -> list[Cell]:
+    """Return the cell of each row that has the task: its score on some of the examples."""
+    examples = ExampleScores(comparison, examples=_restrict(task, mask))
+    judge = Significance(comparison, examples=examples, families=slices)
+    blocks = [verdicts.Ranking(some, judge, target) for some in comparison.blocks.values()]
+    worse = set()
+    for block in blocks:
+        for row in block.judged:
+            if block.not_the_best(row):
+                worse.add(row.key)
+    cells = []
+    for row in task.rows(comparison):
+        runs = judge.by_seed(row, target)
+        cell = EMPTY
+        if runs is not None:
+            mean = 100 * float(runs.scores.mean())
+            cell = number(mean, digits=1, records=task.runs[row.key])
+        cells.append(replace(cell, worse=row.key in worse))
+    return cells
 
 
 def _example_table(comparison: RecordedResults, tasks: Sequence[ExploredTask]) -> Table | None:

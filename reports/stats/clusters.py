@@ -173,16 +173,40 @@ def chance(tasks: Sequence[tuple[Sequence[Floats], Ids | None]]) -> Chance:
             ids (n, 1 or 2) of their texts; None where they are not known. Equal ids of different
             tasks are one text.
     """
-    interactions = []
-    row_means = []
-    of_rows = zip(*(rows for rows, _ in tasks), strict=True)
-    for of_tasks in of_rows:
-        by_task = map(np.atleast_2d, of_tasks)
-        influences = np.hstack(list(by_task))
-        interactions.append(_interaction(influences))
-        row_means.append(influences.mean(axis=0))
-    interaction = np.array(interactions)
-    means = np.stack(row_means)
+    rows = []
+    for of_tasks in zip(*(of_rows for of_rows, _ in tasks), strict=True):
+        rows.append(influence_of_row(of_tasks))
+    sizes = []
+    for of_rows, ids in tasks:
+        *_, n = np.shape(of_rows[0])
+        sizes.append((n, ids))
+    return chance_of_rows(rows, sizes)
+
+
+@dataclass(frozen=True)
+class RowInfluence:
+    """What the n examples of all tasks do to the mean of a row over its seeds.
+
+    Attributes:
+        mean: (n,) the mean influence.
+        interaction: as in `Chance`.
+    """
+
+    mean: Floats
+    interaction: float
+
+
+def influence_of_row(of_tasks: Sequence[Floats]) -> RowInfluence:
+    """From the influences (seeds, n) or (n,) of the examples of each task."""
+    by_task = [np.atleast_2d(of_task) for of_task in of_tasks]
+    influences = np.hstack(by_task)
+    return RowInfluence(influences.mean(axis=0), _interaction(influences))
+
+
+def chance_of_rows(rows: Sequence[RowInfluence], tasks: Sequence[tuple[int, Ids | None]]) -> Chance:
+    """As `chance`, from what is known of each row, and the number of examples and ids of each task."""
+    interaction = np.array([row.interaction for row in rows])
+    means = np.stack([row.mean for row in rows])
     by_examples = np.asarray(means @ means.T)
     freedom = means.shape[1] - len(tasks)
     moments = FourthMoments(
@@ -192,12 +216,7 @@ def chance(tasks: Sequence[tuple[Sequence[Floats], Ids | None]]) -> Chance:
     )
     if all(ids is None for _, ids in tasks):
         return Chance(by_examples, by_examples, interaction, moments)
-
-    sizes = []
-    for rows, ids in tasks:
-        *_, n = np.shape(rows[0])
-        sizes.append((n, ids))
-    first, second = _number_texts(sizes)
+    first, second = _number_texts(tasks)
     by_texts = _covariance_by_texts(means, first, second)
     return Chance(by_examples, by_texts, interaction, moments)
 

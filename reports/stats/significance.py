@@ -20,7 +20,7 @@ import numpy as np
 from harness.files.printable import join_some
 from reports.read.examples import Ids
 from reports.results import Key, ResultRow, Results, Run
-from reports.stats.clusters import chance
+from reports.stats.clusters import chance, chance_of_rows, influence_of_row
 from reports.stats.estimate import Estimate, Floats, Interval
 from reports.stats.example_scores import ExampleScores, Scored
 from reports.stats.simultaneous import (
@@ -308,7 +308,7 @@ class Significance:
         for _, runs in distinct:
             means.append(float(runs.scores.mean()))
             counts.append(len(runs.ids))
-            influences.append(self.influences(runs, target))
+            influences.append(influence_of_row(self.influences(runs, target)))
 
         seeds, freedom = self._seeds(distinct, target)
         own_seeds = np.zeros(len(distinct))
@@ -317,11 +317,8 @@ class Significance:
             own_seeds = np.where(enough, counts, 0.0)
         own_seeds[seeds == 0] = np.inf
 
-        tasks = []
-        for number, measure in enumerate(target.measures):
-            of_task = [of_row[number] for of_row in influences]
-            tasks.append((of_task, self.texts(measure)))
-        examples = chance(tasks)
+        tasks = [(self._count(one), self.texts(one)) for one in target.measures]
+        examples = chance_of_rows(influences, tasks)
         # Where seeds are not judged, their interaction with examples is held by nothing else.
         held = np.where(seeds > 0, examples.interaction, 0.0)
         rows = Rows(

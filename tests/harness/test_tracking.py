@@ -283,6 +283,25 @@ def test_two_senders_at_once_send_each_row_and_seed_once(tmp_path: Path) -> None
     ]
 
 
+def test_a_sender_looks_for_runs_of_others_only_after_others_have_written(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def search(*_: object, **__: object) -> None:
+        raise AssertionError("a search")
+
+    records = [make_record(store.workdir, 30 + n, comparison="shared") for n in range(4)]
+    sender = Mlflow(store.workdir, "shared", default_uri(store.workdir))
+    with monkeypatch.context() as patch:
+        patch.setattr(MlflowClient, "search_runs", search)
+        assert sender.send(records[0])
+        assert sender.send(records[1])
+    assert sync(store.workdir) == 2
+    assert not sender.send(records[2])
+    assert not sender.send(records[3])
+    assert sorted(store.seeds("shared")) == [30, 31, 32, 33]
+    assert len(store.runs("shared")) == 5
+
+
 def test_a_row_that_is_there_twice_becomes_one_with_all_seeds(store: Store) -> None:
     for seed in (0, 1):
         make_record(store.workdir, 20 + seed, comparison="twice")
