@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import tomllib
 from collections.abc import Callable, Sequence
@@ -135,8 +136,14 @@ def reading(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Name
 
 
 def one_name(text: str) -> str:
-    """One name of an option that takes several by being repeated."""
-    if "," in text:
+    """One name of an option that takes several by being repeated; benchmarks of mteb have commas in
+    brackets, and files may have some.
+
+    >>> one_name("mteb-benchmark:MTEB(eng, v2)")
+    'mteb-benchmark:MTEB(eng, v2)'
+    """
+    outside = re.sub(r"\([^()]*\)", "", text)
+    if "," in outside and not is_there(Path(text)):
         raise argparse.ArgumentTypeError(
             f'expected one name, not "{text}"; repeat the option for each'
         )

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import importlib
 import re
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,9 @@ import pytest
 import harness
 from docs.make import PAGES, REPOSITORY, filled
 from harness import registry
+from harness.cli import build_parser
 
+SHELL = (">", "|", "&", "&&", ";")  # a command ends there
 TOP = "harness|methods|studies|reports|tests|tools|docs"
 READ = (REPOSITORY / "README.md", REPOSITORY / "CHANGELOG.md", *PAGES)
 pages = pytest.mark.parametrize("page", READ, ids=lambda page: page.name)
@@ -118,3 +122,29 @@ def test_the_names_of_the_api_can_be_read_without_the_site() -> None:
     methods = (REPOSITORY / "docs" / "api" / "methods.md").read_text(encoding="utf-8")
     assert "\n| `Encoder.two_views(a, " in methods
     assert "\n| `nt_xent(anchors, positives, temperature, " in methods
+
+
+def commands(page: Path) -> Iterator[list[str]]:
+    """The words of each `harness` command in the shell blocks of a page, without what a shell does
+    with the rest of the line.
+    """
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    for block in re.findall(
+        r"^```(?:sh|bash|console)\b.*?\n(.*?)^```", text, re.DOTALL | re.MULTILINE
+    ):
+        for line in block.splitlines():
+            found = re.match(r"\s*(?:\$ )?(?:[A-Z_]+=\S+ )*(harness .*)", line)
+            if found is not None:
+                words = shlex.split(found[1], comments=True)
+                rest = [place for place, word in enumerate(words) if word in SHELL]
+                yield words[1 : rest[0] if rest else None]
+
+
+@pages
+def test_every_command_is_understood(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    parser = build_parser()
+    for words in commands(page):
+        try:
+            parser.parse_args(words)
+        except SystemExit:
+            pytest.fail(f"harness {shlex.join(words)}: {capsys.readouterr().err}")

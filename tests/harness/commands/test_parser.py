@@ -35,6 +35,7 @@ from harness.cli import build_parser, main
         ),  # no abbreviations
         (["status", "tests"], "unrecognized arguments: tests"),
         (["evaluate", "m", "--suite", "sts,mr"], "expected one name"),
+        (["evaluate", "m", "--suite", "mteb-benchmark:MTEB(eng, v2),sts"], "expected one name"),
         (["evaluate", "m", "--source", "mtebb"], 'unknown "mtebb" (did you mean "mteb"?)'),
         (["compare", "x", "--\x1b[31m"], "unknown option --\u241b[31m"),
         (
@@ -102,3 +103,14 @@ def test_a_command_of_before_names_the_one_in_its_place(
     last = capsys.readouterr().err.splitlines()[-1]
     assert "harness compare --dry-run" in last
     assert "harness compare --freeze" in last
+
+
+def test_a_comma_in_a_name_separates_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names of mteb's benchmarks have commas, and files may have some."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a,b.csv").touch()
+    names = ["mteb-benchmark:MTEB(eng, v2)", "a,b.csv", "sts"]
+    words = [word for name in names for word in ("--suite", name)]
+    assert build_parser().parse_args(["evaluate", "model", *words]).suite == names
