@@ -357,6 +357,18 @@ def find_start(row: ResultRow, rows: Sequence[ResultRow]) -> tuple[ResultRow | N
     return None, f"no untrained run with {how.pooling} pooling{length} was stored"
 
 
+def name_rows(rows: Sequence[ResultRow]) -> dict[Key, str]:
+    """Return the label of each row, with its base model where several of these rows have that label."""
+    labels = [row.label for row in rows]
+    names = {}
+    for row in rows:
+        name = row.label
+        if labels.count(name) > 1:
+            name += f" · {base_name(row.base_model)}"
+        names[row.key] = name
+    return names
+
+
 def base_name(base_model: str) -> str:
     """Return a base model's name as a reader knows it: without "embedded:", a hub organisation or
     the folders before it.

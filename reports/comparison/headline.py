@@ -211,7 +211,7 @@ def _best_rows(comparison: Results, significance: Significance, target: Target) 
             texts[name] = _with_higher_starts(block, _best(block))
         elif block.rows and len(blocks) == 1:
             title = name_target(comparison, target)
-            only = _describe_row(significance, target, block.rows[0])
+            only = _describe_row(significance, target, block.rows[0], block.rows[0].label)
             texts[name] = _with_higher_starts(block, f"{only} is the only row on {title}")
     if len(blocks) == 1:
         text = next(iter(texts.values()), "")
@@ -235,7 +235,7 @@ def _with_higher_starts(block: Ranking, text: str) -> str:
     for row in block.left_out:
         mean = block.mean(row)
         if mean > best:
-            names.append(f"{row.label} ({mean:.2f})")
+            names.append(f"{block.name(row)} ({mean:.2f})")
     if not names:
         return text
     if len(names) == 1:
@@ -250,12 +250,12 @@ def _best(block: Ranking) -> str:
     if len(block.contenders) < 2:
         return _describe_few(block, title)
     first, *others = block.candidates or block.contenders[:1]
-    named = _describe_row(block.significance, block.target, first)
+    named = _describe_row(block.significance, block.target, first, block.name(first))
     count = len(block.contenders) - 1
-    labels = [row.label for row in others]
+    labels = list(map(block.name, others))
     if not others and count == 1:
         margin = _margin(block.differences[0, 1])
-        loser = block.contenders[1].label
+        loser = block.name(block.contenders[1])
         text = f"{named} beats {loser} by {margin} on {title}"
     elif not others:
         text = f"{named} is the best of {count + 1} rows on {title} (95 % confidence)"
@@ -274,14 +274,14 @@ def _describe_few(block: Ranking, title: str) -> str:
     """Return the same of a block with one contender or none: how it compares with the controls."""
     if not block.contenders or not block.controls:
         row = max(block.rows, key=block.mean)
-        text = f"{row.label} has the highest score on {title}, {block.mean(row):.2f}"
+        text = f"{block.name(row)} has the highest score on {title}, {block.mean(row):.2f}"
         if block.unjudged:
             text += "; with fewer than three seeds a row, it cannot be decided which is better"
         return text
     (only,) = block.contenders
     found = [(control, block.difference(only, control)) for control in block.controls]
     phrases = ("above", "below", "not significantly different from", "not judged against")
-    named = _describe_row(block.significance, block.target, only)
+    named = _describe_row(block.significance, block.target, only, block.name(only))
     text = f"{named} is {_by_verdict(found, phrases)} on {title}"
     return text + _describe_unjudged(block)
 
@@ -290,7 +290,7 @@ def _describe_unjudged(block: Ranking) -> str:
     """Return which rows have too few seeds, a clause; "" where none has."""
     if not block.unjudged:
         return ""
-    labels = [row.label for row in block.unjudged]
+    labels = list(map(block.name, block.unjudged))
     return f"; {NOT_JUDGED}: {_list(labels)}"
 
 
@@ -314,7 +314,7 @@ def _elsewhere(comparison: Results, significance: Significance, target: Target) 
     phrases = ("above", "below", "not significantly different from", "not judged against")
     texts = []
     for row, found in own.items():
-        described = _describe_row(significance, target, row)
+        described = _describe_row(significance, target, row, row.label)
         texts.append(f"{described} is {_by_verdict(found, phrases)}")
     more = len(own) - _MOST
     if more > 0:
@@ -399,8 +399,8 @@ def _by_verdict(found: Found, phrases: tuple[str, str, str, str], between: str =
     return between.join(texts)
 
 
-def _describe_row(significance: Significance, target: Target, row: ResultRow) -> str:
-    """A row with its mean and its number of seeds."""
+def _describe_row(significance: Significance, target: Target, row: ResultRow, name: str) -> str:
+    """A row, by a name, with its mean and its number of seeds."""
     runs = significance.by_seed(row, target)
     assert runs is not None
     mean = 100 * runs.scores.mean()
@@ -410,7 +410,7 @@ def _describe_row(significance: Significance, target: Target, row: ResultRow) ->
         text += ", 1 seed"
     elif row.is_random:
         text += f", {count} seeds"
-    return f"{row.label} ({text})"
+    return f"{name} ({text})"
 
 
 def _list(names: Sequence[str], word: str = "and") -> str:

@@ -16,7 +16,7 @@ from scipy.special import ndtri
 
 from reports.document.table import number_text
 from reports.load import RecordedResults, RecordedRow
-from reports.results import Key, base_name
+from reports.results import Key, name_rows
 from reports.stats.power import CHANCE
 from reports.stats.significance import Difference
 from reports.stats.verdicts import EQUIVALENCE, Family, Question, judge_family
@@ -73,7 +73,7 @@ def decide(
         return Adoption("undecided", text, "", "", {})
 
     (old,) = in_use
-    names = _name_rows([old, *others])
+    names = name_rows([old, *others])
     found = _judge_against(old, others, question)
     chosen = max(others, key=lambda row: _dev_mean(row, dev_scores))
     runs = [record.id for record in chosen.finished]
@@ -99,18 +99,6 @@ def decide(
         decision = "undecided"
         text = _describe_undecided(question, chosen, old, difference, data)
     return Adoption(decision, text, name, best, data)
-
-
-def _name_rows(rows: Sequence[RecordedRow]) -> dict[Key, str]:
-    """Return the label of each row, with its base model where several rows have that label."""
-    labels = [row.label for row in rows]
-    names = {}
-    for row in rows:
-        name = row.label
-        if labels.count(name) > 1:
-            name += f" ({base_name(row.base_model)})"
-        names[row.key] = name
-    return names
 
 
 def _judge_against(

@@ -203,11 +203,11 @@ def _all(question: Question, base_model: str, equivalence: float) -> Answer:
                 "block": name,
                 "on": question.target.title,
                 "family": block.family,
-                "rows": [row.label for row in block.rows],
-                "left_out": [row.label for row in block.left_out],
-                "may_be_best": [row.label for row in block.candidates],
+                "rows": list(map(block.name, block.rows)),
+                "left_out": list(map(block.name, block.left_out)),
+                "may_be_best": list(map(block.name, block.candidates)),
                 "groups": block.describe_groups(),
-                "ranks": {row.label: block.rank_interval(row) for row in block.judged},
+                "ranks": {block.name(row): block.rank_interval(row) for row in block.judged},
                 "order": block.describe_order(),
                 "pairs": pairs,
             }
@@ -266,7 +266,7 @@ def _table(name: str, block: Ranking) -> list[str]:
     lines = [one_line(title), *_align(heads, table.rows), *table.legend]
     if len(block.judged) > 1:
         if block.candidates:
-            best = ", ".join(row.label for row in block.candidates)
+            best = ", ".join(map(block.name, block.candidates))
             lines.append(f"may be the best (95 %): {one_line(best)}")
         lines.append("groups of rows that do not differ significantly, best first:")
         lines += [f"  {one_line(text)}" for text in block.describe_groups()]
@@ -323,7 +323,7 @@ def _paragraph(
 
 def _describe_unjudged(block: Ranking, a: ResultRow, b: ResultRow, d: Difference) -> str:
     """Return the same of two rows of which one has too few seeds."""
-    few = " and ".join(row.label for row in (a, b) if row in block.unjudged)
+    few = " and ".join(block.name(row) for row in (a, b) if row in block.unjudged)
     note = _describe_notes(block, a, b)
     scope = ", where the interval covers the examples only, not the seeds"
     if d.estimate.low >= d.estimate.high:
@@ -332,7 +332,7 @@ def _describe_unjudged(block: Ranking, a: ResultRow, b: ResultRow, d: Difference
     title = name_target(block.significance.results, block.target)
     numbers = _describe_numbers(block, a, b, d)
     return (
-        f"{a.label} and {b.label} cannot be judged on {title}: {numbers}{scope}. "
+        f"{block.name(a)} and {block.name(b)} cannot be judged on {title}: {numbers}{scope}. "
         f"Fewer than three seeds of {few} are too few to estimate their spread.{note}"
     )
 
@@ -346,17 +346,19 @@ def _describe_verdict(
 ) -> str:
     """Return which row is better, the start of a sentence."""
     title = name_target(block.significance.results, block.target)
+    first = block.name(a)
+    second = block.name(b)
     kind = kind_of(d, equivalence)
     if kind == OPEN:
-        return f"Whether {a.label} or {b.label} is better on {title} cannot be decided yet"
+        return f"Whether {first} or {second} is better on {title} cannot be decided yet"
     if kind == ALIKE and d.estimate.p > ALPHA:
         little = f"nothing that matters (less than {equivalence:g} points)"
-        return f"{a.label} and {b.label} differ by {little} on {title}"
+        return f"{first} and {second} differ by {little} on {title}"
     if d.estimate.value > 0:
         side = BETTER
     else:
         side = WORSE
-    start = f"{a.label} is {side} than {b.label} on {title}"
+    start = f"{first} is {side} than {second} on {title}"
     if kind == ALIKE:
         start += f", by less than {equivalence:g} points, which is no difference that matters"
     return start
@@ -443,8 +445,8 @@ def _as_json(
     known = d.judged or d.estimate.low < d.estimate.high
     analyses = block.significance.results.analyses
     return {
-        "a": a.label,
-        "b": b.label,
+        "a": block.name(a),
+        "b": block.name(b),
         "on": block.target.title,
         "tasks": [f"{one.source}:{one.task}" for one in block.target.measures],
         "verdict": kind_of(d, equivalence),

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from harness.files.printable import join_some
-from reports.results import ResultRow, Results, find_start
+from reports.results import ResultRow, Results, find_start, name_rows
 from reports.stats.estimate import Floats, Interval
 from reports.stats.order import describe_order
 from reports.stats.power import CHANCE
@@ -200,6 +200,7 @@ class Ranking:
             if significance.by_seed(row, target) is not None:
                 known.append(row)
         known.sort(key=self.mean, reverse=True)
+        self._names = name_rows(known)
         self.left_out: list[ResultRow] = []
         self.contenders: list[ResultRow] = []
         self.controls: list[ResultRow] = []
@@ -215,6 +216,10 @@ class Ranking:
                 self.contenders.append(row)
         self.judged = self.contenders + self.controls
         self.rows = self.judged + self.unjudged
+
+    def name(self, row: ResultRow) -> str:
+        """Its label, with its base model where another of these rows has the same label."""
+        return self._names.get(row.key, row.label)
 
     def runs(self, row: ResultRow) -> Floats:
         """Its mean over the target's tasks by seed, between -1 and 1."""
@@ -260,7 +265,7 @@ class Ranking:
             if j < k:
                 name = self.family
             else:
-                control = self.rows[j].label
+                control = self.name(self.rows[j])
                 name = f"{_count(self.contenders, 'row')} against the control {control}"
             families.setdefault(name, []).append((i, j))
 
@@ -339,7 +344,7 @@ class Ranking:
                 if runs is None:
                     return ""
                 line[place] = runs.scores.mean()
-        labels = [row.label for row in self.judged]
+        labels = [self.name(row) for row in self.judged]
         tasks = [one.task for one in measures]
         return describe_order(scores, labels, tasks)
 
@@ -377,7 +382,7 @@ class Ranking:
             labels = []
             for place in group:
                 numbers.append(str(place + 1))
-                labels.append(self.rows[place].label)
+                labels.append(self.name(self.rows[place]))
             texts.append(f"{', '.join(numbers)}: {', '.join(labels)}")
         return texts
 
@@ -385,7 +390,7 @@ class Ranking:
         """Return which rows of the tables are in no pair, in words; "" where all are in some."""
         if not self.left_out:
             return ""
-        labels = ", ".join(row.label for row in self.left_out)
+        labels = ", ".join(map(self.name, self.left_out))
         return f"Not among these rows: {labels}, added as untrained start."
 
     def design(self) -> tuple[int, float, float] | None:

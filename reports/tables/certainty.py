@@ -199,7 +199,7 @@ def pairs_table(block: Ranking, name: str, most: int = MOST_COLUMNS) -> Table:
         used += "".join(cell.text for cell in pairs)
         cells = (
             Cell(str(i + 1), value=i + 1),
-            name_cell(row),
+            replace(name_cell(row), text=block.name(row)),
             Cell(number_text(block.mean(row), 2), records=ids),
             rank_cell(block, row),
             *pairs,

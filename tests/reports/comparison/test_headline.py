@@ -162,6 +162,21 @@ def with_added_starts(made: synthetic.Invented, noise: float, **rows: float) -> 
     return headline(comparison, Significance(comparison))
 
 
+def test_rows_of_one_label_on_several_base_models_are_told_apart(made: synthetic.Invented) -> None:
+    for base, noise in (("google/a", 0.3), ("google/b", 1.0), ("other/c", 3.0)):
+        add(made, "SimCSE", noise, base=base)
+    comparison = read_comparison(made.workdir, "invented")
+    first, *_ = headline(comparison, Significance(comparison))
+    assert first.startswith("SimCSE · a (")
+    answer = verdict(made.workdir)
+    names = ["SimCSE · a", "SimCSE · b", "SimCSE · c"]
+    assert answer.data[0]["rows"] == names
+    assert list(answer.data[0]["ranks"]) == names
+    pair, *_ = answer.data[0]["pairs"]
+    assert (pair["a"], pair["b"]) == ("SimCSE · a", "SimCSE · b")
+    assert all(name in answer.text for name in names)
+
+
 def test_one_row_and_random_vectors_are_compared(made: synthetic.Invented) -> None:
     add(made, "SimCSE", 0.5)
     for seed in (1, 2, 3):

@@ -175,8 +175,8 @@ def test_rows_of_one_label_on_two_base_models_are_two(made: synthetic.Invented) 
         for record in row.records:
             dev[record.id] = 0.8 if row.key == ("embedded:mini-bert", "SimCSE") else 0.2
     found = decide(results, question_of(results, ""), "start", dev)
-    assert (found.decision, found.row) == ("adopt", "SimCSE (mini-bert)")
-    assert found.data["test"]["SimCSE (mini-bert)"]["low"] > 0
-    assert found.data["test"]["SimCSE (model)"]["high"] < 0
+    assert (found.decision, found.row) == ("adopt", "SimCSE · mini-bert")
+    assert found.data["test"]["SimCSE · mini-bert"]["low"] > 0
+    assert found.data["test"]["SimCSE · model"]["high"] < 0
     twice = decide(results, question_of(results, ""), "SimCSE", dev)
     assert (twice.decision, twice.run) == ("undecided", "")
