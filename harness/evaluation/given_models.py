@@ -12,7 +12,6 @@ import numpy as np
 
 from harness.config import option
 from harness.errors import HarnessError, InputError
-from harness.evaluation.any_model import in_hand
 from harness.evaluation.outside_models import OutsideModel
 from harness.files.model_names import OBJECT, UNKNOWN
 from harness.files.printable import first_line
@@ -37,6 +36,8 @@ class GivenObject(OutsideModel):
     """
 
     def __init__(self, model: Any) -> None:
+        from harness.evaluation.any_model import in_hand  # with it torch
+
         self.name = name_of(model)
         self.opened = in_hand(model)
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from harness import registry
-from harness.encoder.several_devices import encode_texts
 from harness.errors import HarnessError, InputError, RunError, StopRequested, TrainingStopped
 from harness.evaluation.inference_cost import measure_inference
 from harness.evaluation.scoring import each, evaluate, merge_results, record_missing, texts_of
@@ -484,6 +483,7 @@ class Execution:
                 cost["train_gpu_seconds"] = cost["train_seconds"]
 
     def _evaluate(self, method: Method, tasks: list[Task]) -> TaskResult:
+        from harness.encoder.several_devices import encode_texts  # with it torch
         from harness.tasks.vectors import Origin
 
         def score(fitted: Method, tasks: list[Task], how: str, **settings: Any) -> TaskResult:

@@ -201,7 +201,7 @@ def test_a_verdict_imports_no_torch(tmp_path: Path) -> None:
         record = made.add(label, 1, noise=noise, tasks=("STS-B",), curves=False, geometry=False)
         RunFolder(tmp_path, record.id).write(record.model_copy(update={"training": {"steps": 20}}))
     code = (
-        "import sys; from harness.cli import main; "
+        "import sys, harness; from harness.cli import main; harness.verdict; "
         f"code = main(['verdict', '--workdir', {str(tmp_path)!r}, 'SimCSE', 'Barlow Twins']); "
         "print(code, 'torch' in sys.modules)"
     )
