@@ -110,7 +110,7 @@ def _median_seconds(model: Any, texts: list[str], device: str) -> float:
 def _time_encoding(model: Any, texts: list[str], device: str) -> float:
     """Return the seconds that a model takes to encode texts."""
     start = time.perf_counter()
-    vectors = model.encode(texts, batch_size=BATCH_SIZE, device=device)
+    vectors = model.encode(list(texts), batch_size=BATCH_SIZE, device=device)
     check_vectors(vectors, len(texts))
     # The vectors are in main memory, so a GPU has finished too.
     return time.perf_counter() - start

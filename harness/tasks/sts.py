@@ -359,7 +359,7 @@ class DevSet:
         }
 
     def _encode(self, encode: Encode) -> Array:
-        vectors = encode(self._texts)
+        vectors = encode(list(self._texts))  # which an `encode` may change
         x, _ = finite(check_vectors(vectors, len(self._texts)))
         return x
 

@@ -148,7 +148,8 @@ def encode_once(
     if known and not unknown:
         return EmbeddingTable(distinct, np.stack(list(known.values())), fresh=0)
     start = time.perf_counter()
-    vectors = _float32(check_vectors(encode(unknown), len(unknown)))
+    found = encode(list(unknown))  # which an `encode` may change
+    vectors = _float32(check_vectors(found, len(unknown)))
     seconds = time.perf_counter() - start
     if cache is not None:
         cache.update(zip(unknown, vectors, strict=True))

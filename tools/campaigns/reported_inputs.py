@@ -25,6 +25,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
 from scipy.stats import spearmanr
 from sklearn.metrics import average_precision_score
 
@@ -778,3 +779,76 @@ def processes_of_all_kinds(folder: Path, room: Path) -> Iterator[Finding]:
             fault = ended.fault(codes)
             seen = fault or f"exit {ended.code}: {ended.err.strip()[-200:]}"
             yield Finding(f"{name}: {command[0]}", f"exit {codes}", seen, not fault)
+
+
+# -------------------------------------------------------------------------------------- methods
+
+ENCODINGS: dict[str, tuple[Callable[[np.ndarray, list[str]], Any], bool]] = {
+    # what `encode` of a method makes of right vectors, and whether that has their score
+    "single precision": (lambda x, texts: x, True),
+    "double precision": (lambda x, texts: x.astype(np.float64), True),
+    "half precision": (lambda x, texts: x.astype(np.float16), True),
+    "columns first in memory": (lambda x, texts: np.asfortranarray(x), True),
+    "a view backwards": (lambda x, texts: x[::-1][::-1], True),
+    "a tensor with a gradient": (lambda x, texts: torch.tensor(x, requires_grad=True) * 1, True),
+    "a tensor of half precision": (lambda x, texts: torch.tensor(x).bfloat16(), True),
+    "an input that is empty afterwards": (lambda x, texts: [x, texts.clear()][0], True),
+    "an input in capitals afterwards": (lambda x, texts: [x, _shout(texts)][0], True),
+    "a list of arrays": (lambda x, texts: list(x), True),
+    "whole numbers": (lambda x, texts: x.astype(np.int64), False),
+    "a tensor on meta": (lambda x, texts: torch.tensor(x).to("meta"), False),
+    "a sparse tensor": (lambda x, texts: torch.tensor(x).to_sparse(), False),
+    "a generator": (lambda x, texts: (row for row in x), False),
+    "one vector too few": (lambda x, texts: x[:-1], False),
+    "turned": (lambda x, texts: x.T, False),
+    "three dimensions": (lambda x, texts: x[:, None], False),
+    "no dimension": (lambda x, texts: x[:, :0], False),
+    "complex numbers": (lambda x, texts: x + 1j, False),
+    "vectors of two lengths": (
+        lambda x, texts: [row[: 9 + n % 2] for n, row in enumerate(x)],
+        False,
+    ),
+    "nothing": (lambda x, texts: None, False),
+    "texts": (lambda x, texts: x.astype(str), False),
+}
+
+
+def _shout(texts: list[str]) -> None:
+    texts[:] = [text.upper() for text in texts]
+
+
+@point("own-methods")
+def vectors_of_methods(folder: Path, room: Path) -> Iterator[Finding]:
+    """A row has the score of its vectors, or failed with a reason of one line."""
+    import harness
+    from methods.pooling import PoolingMethod
+
+    file = write(room, "pairs.csv", csv_of(PAIRS))
+    for number, (name, (change, is_right)) in enumerate(ENCODINGS.items()):
+
+        class Mine(PoolingMethod):
+            name = "mine"
+            version = 1
+            changes = staticmethod(change)
+
+            def encode(self, sentences: Any, **options: Any) -> Any:
+                if isinstance(sentences, str):
+                    return letters([sentences])[0].astype(np.float32)
+                return type(self).changes(letters(sentences).astype(np.float32), sentences)
+
+        work = room / str(number)
+        try:
+            found = harness.compare(
+                [Mine], seeds=1, suites=[str(file)], workdir=work, tracking_uri="none"
+            )
+        except Exception as error:
+            yield Finding(name, "a record", f"{type(error).__name__}: {error}"[:300], ok=False)
+            continue
+        (record,) = [one for one in found.records if one.row == "mine"]
+        value = record.score("pairs.csv")
+        seen = f"{record.status}, {value}: {record.reason[:200]}"
+        if is_right:
+            ok = value is not None and abs(value - TRUTH) < 2e-3
+        else:
+            ok = value is None and record.status == "failed" and "\n" not in record.reason
+        yield Finding(name, f"{TRUTH:.4f}" if is_right else "failed, one line", seen, ok)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from harness.errors import RunError
 from harness.sources import PairSet, Subset
 from harness.tasks.protocol import protocol_id
 from harness.tasks.sts import DevSet, STSTask, aggregate, cosine, pearson, spearman
+from harness.tasks.vectors import encode_once
 from tests.support.errors import raises_input_error
 
 # Few distinct values make ties, which are what rank correlations get wrong.
@@ -224,6 +225,24 @@ def test_dev_set_encodes_each_sentence_once_and_equals_the_task() -> None:
     assert calls == [dev.texts()]
     assert sorted(calls[0]) == ["0", "10", "120", "180", "190", "60", "90"]
     assert (dev.name, dev.sha256, len(dev)) == ("STS12 dev", pairs.sha256, 5)
+
+
+@pytest.mark.parametrize("change", [list.clear, list.reverse, list.sort])
+def test_an_encode_that_changes_its_input_changes_nothing_else(
+    change: Callable[[list[str]], None],
+) -> None:
+    def encode(texts: list[str]) -> np.ndarray[Any, Any]:
+        vectors = on_circle(texts)
+        change(texts)
+        return vectors
+
+    pairs = pair_set(ANGLES, split="dev")
+    dev = DevSet(pairs)
+    expected = dev.score(on_circle)
+    assert [dev.score(encode), dev.score(encode)] == [expected, expected]
+    assert STSTask.of(pairs).evaluate(encode, pooling="mean").scores[0].value == expected
+    table = encode_once(encode, ["0", "90", "0"])
+    assert np.allclose(table(["90", "0"]), on_circle(["90", "0"]))
 
 
 def test_a_dev_set_that_was_cut_says_so() -> None:
