@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import chdir
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -792,8 +793,8 @@ ENCODINGS: dict[str, tuple[Callable[[np.ndarray, list[str]], Any], bool]] = {
     "a view backwards": (lambda x, texts: x[::-1][::-1], True),
     "a tensor with a gradient": (lambda x, texts: torch.tensor(x, requires_grad=True) * 1, True),
     "a tensor of half precision": (lambda x, texts: torch.tensor(x).bfloat16(), True),
-    "an input that is empty afterwards": (lambda x, texts: [x, texts.clear()][0], True),
-    "an input in capitals afterwards": (lambda x, texts: [x, _shout(texts)][0], True),
+    "an input that is empty afterwards": (lambda x, texts: _before(texts.clear, x), True),
+    "an input in capitals afterwards": (lambda x, texts: _before(partial(_shout, texts), x), True),
     "a list of arrays": (lambda x, texts: list(x), True),
     "whole numbers": (lambda x, texts: x.astype(np.int64), False),
     "a tensor on meta": (lambda x, texts: torch.tensor(x).to("meta"), False),
@@ -811,6 +812,12 @@ ENCODINGS: dict[str, tuple[Callable[[np.ndarray, list[str]], Any], bool]] = {
     "nothing": (lambda x, texts: None, False),
     "texts": (lambda x, texts: x.astype(str), False),
 }
+
+
+def _before(act: Callable[[], None], x: np.ndarray) -> np.ndarray:
+    """Return vectors after a deed."""
+    act()
+    return x
 
 
 def _shout(texts: list[str]) -> None:

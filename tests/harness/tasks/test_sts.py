@@ -236,11 +236,9 @@ def test_an_encode_that_changes_its_input_changes_nothing_else(
         change(texts)
         return vectors
 
-    pairs = pair_set(ANGLES, split="dev")
-    dev = DevSet(pairs)
+    dev = DevSet(pair_set(ANGLES, split="dev"))
     expected = dev.score(on_circle)
     assert [dev.score(encode), dev.score(encode)] == [expected, expected]
-    assert STSTask.of(pairs).evaluate(encode, pooling="mean").scores[0].value == expected
     table = encode_once(encode, ["0", "90", "0"])
     assert np.allclose(table(["90", "0"]), on_circle(["90", "0"]))
 
