@@ -9,22 +9,26 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from harness.method import FitContext
+from harness.method import DEFAULT_BASE_MODEL, FitContext
 from harness.sources import load_corpus
 from methods.mean_removal import MeanRemoval
 from methods.pooling import PoolingMethod
+from tests.support.bases import narrow_bert
 from tests.support.errors import raises_input_error
 
 CORPUS = list(load_corpus("embedded:sentences", limit=60))
 TEXTS = ["A dog runs across the field.", "Two children play chess.", "rain"]
 
 
-def fitted(**values: Any) -> MeanRemoval:
-    return MeanRemoval(MeanRemoval.configure(values)).fit(CORPUS, FitContext(device="cpu"))
+def fitted(base_model: str | None = None, **values: Any) -> MeanRemoval:
+    config = MeanRemoval.configure(values)
+    method = MeanRemoval(config, base_model=base_model or narrow_bert())
+    return method.fit(CORPUS, FitContext(device="cpu"))
 
 
 def plain(texts: list[str]) -> np.ndarray:
-    return np.asarray(PoolingMethod().fit().encode(texts), dtype=np.float64)
+    method = PoolingMethod(base_model=narrow_bert()).fit()
+    return np.asarray(method.encode(texts), dtype=np.float64)
 
 
 def expected(form: str, k: int) -> np.ndarray:
@@ -47,14 +51,14 @@ def test_forms_are_those_of_the_papers(form: str, k: int) -> None:
 
 
 def test_a_hundredth_of_the_dimensions_is_removed_by_default() -> None:
-    method = fitted(form="abtt", unit=False)
+    method = fitted(DEFAULT_BASE_MODEL, form="abtt", unit=False)
     x = np.asarray(method.encode(CORPUS), dtype=np.float64)
     spread = np.linalg.svd(x - x.mean(0), compute_uv=False)
     assert (spread < 1e-3 * spread[0]).sum() == 1 + 3, (
         "60 centred vectors span 59 directions, less 3"
     )
     with raises_input_error(key="k"):
-        fitted(form="abtt", k=256)
+        fitted(DEFAULT_BASE_MODEL, form="abtt", k=256)
 
 
 def test_the_report_has_the_length_of_the_mean() -> None:
@@ -67,7 +71,8 @@ def test_the_report_has_the_length_of_the_mean() -> None:
 
 @pytest.mark.parametrize("unit", [True, False])
 def test_a_map_of_a_task_replaces_the_former_and_is_saved(unit: bool, tmp_path: Path) -> None:
-    method = MeanRemoval(MeanRemoval.configure({"unit": unit}, preset="target")).fit()
+    config = MeanRemoval.configure({"unit": unit}, preset="target")
+    method = MeanRemoval(config, base_model=narrow_bert()).fit()
     assert method.supervision == "transductive"
     assert np.asarray(method.encode(TEXTS)) == pytest.approx(plain(TEXTS), abs=1e-5), (
         "no map before a task is known"

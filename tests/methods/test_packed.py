@@ -12,6 +12,7 @@ from harness import registry
 from harness.sources import load_corpus
 from methods.parts.embedding_views import change_embeddings, feature_cutoff, token_cutoff
 from tests.methods.test_large_batches import IN_PARTS, base, expect_equal, gradients, method
+from tests.support.bases import narrow_bert
 from tests.support.encoder_models import base_model
 from tests.support.errors import raises_input_error
 from tests.support.kill_and_resume import weights_whole_and_resumed
@@ -40,7 +41,7 @@ def test_the_gradient_is_that_of_padded_batches(name: str, base: str) -> None:
 
 def test_masked_language_modelling_beside_it(tmp_path: Path) -> None:
     values = {"dropout": 0.0, "mlm_weight": 1.0, "mlm_probability": 0.5}
-    model = "embedded:mini-bert"
+    model = narrow_bert()
     expect_equal(
         gradients(method("simcse", model, **values, packed=True), dropout=False),
         gradients(method("simcse", model, **values, packed=False), dropout=False),
