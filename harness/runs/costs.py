@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from statistics import fmean
@@ -54,6 +55,8 @@ _RATES = "rates"  # tables of measurements.json
 _TEXTS = "texts"
 _CHARACTERS = 100.0  # of a text whose length is not known
 _SAMPLE = 256  # items of a corpus whose lengths are read
+_NEWEST = 3  # runs of a row that say what its next ones take
+_SAME_LOAD = timedelta(hours=6)  # between runs that are likely made beside the same other work
 
 
 @dataclass
@@ -69,6 +72,7 @@ class RowCost:
         once: seconds of what is done for the first of them alone.
         rough: neither runs of this row nor a measurement of it are known.
         fault: why it could not be measured.
+        newest: when the last of the runs ended that the seconds come from, ISO 8601; else empty.
     """
 
     jobs: Sequence[Job]
@@ -80,6 +84,7 @@ class RowCost:
     once: float = 0.0
     rough: bool = False
     fault: str = ""
+    newest: str = ""
 
     @property
     def first_job(self) -> Job | None:
@@ -239,7 +244,11 @@ class CostEstimate:
             and self._is_of_here(record)
             and "sentences_cached" not in record.cost
         ]
+        # Earlier runs may have been made while the machine was busy with other work.
+        here = sorted(here, key=lambda record: record.finished)[-_NEWEST:]
         if here:
+            cost.newest = here[-1].finished
+            here = [record for record in here if _is_of_same_load(record.finished, cost.newest)]
             cost.training = fmean(map(_training_seconds, here))
             scoring = [record.seconds - _training_seconds(record) for record in here]
             cost.scoring = fmean(scoring)
@@ -315,7 +324,7 @@ class CostEstimate:
                 known.append(cost)
         if not unknown:
             return
-        corrections = self._corrections(known)
+        corrections = self._corrections(_keep_newest(known))
         timed = set[str]()
         first, other = overhead()
         if corrections:  # the runs that correct have all that a run does
@@ -564,6 +573,19 @@ def count_texts(tasks: Iterable[str], most: int | None = None) -> int:
     for _, texts in readable:
         distinct.update(texts)
     return len(distinct)
+
+
+def _keep_newest(costs: Sequence[RowCost]) -> list[RowCost]:
+    """Return the rows whose runs are hardly older than the newest of all, and those that were
+    measured without a run.
+    """
+    newest = max((cost.newest for cost in costs), default="")
+    return [one for one in costs if not one.newest or _is_of_same_load(one.newest, newest)]
+
+
+def _is_of_same_load(ended: str, newest: str) -> bool:
+    """True if a run ended little before another one, both ISO 8601 in UTC."""
+    return datetime.fromisoformat(newest) - datetime.fromisoformat(ended) <= _SAME_LOAD
 
 
 def _training_seconds(record: Record) -> float:

@@ -33,6 +33,8 @@ _ALIVE = 15.0  # seconds between two signs of life, whatever a run is doing
 _SILENT = 120.0  # without a sign of life for so long, a process elsewhere may have ended
 _SAME_START = 5.0  # seconds by which the start of one process may seem to differ
 OPEN = ("waiting", "running")
+_NOT_TIMED = (*OPEN, "reused", "n/a")
+_LAST = 10  # runs that say how long the next ones take
 
 
 @dataclass
@@ -98,6 +100,7 @@ class Progress:
         self._stop_requested = 0.0  # when, in seconds since 1970
         self._wake = threading.Event()  # have a sign of life written now
         self._ended = False
+        self._took: list[float] = []  # seconds of the runs that were executed, as they ended
         self._heart: threading.Thread | None = None
         self._handlers: dict[signal.Signals, Any] = {}
 
@@ -243,19 +246,20 @@ class Progress:
         run.state = state
         run.text = reason
         run.seconds = seconds
+        if state not in _NOT_TIMED:
+            self._took.append(seconds)
         if self.reporter.label != label:
             self.reporter.start(label)
         self.reporter.finish_run(line)
         self.write(seldom=True)
 
     def remaining(self) -> float | None:
-        """Seconds until all runs have ended, if each takes as long as the mean of those that were
-        executed.
+        """Seconds until all runs have ended, if each takes as long as the mean of the last that
+        were executed: the machine may have been busy with other work before.
         """
         now = time.time()
         runs = self.runs.values()
-        not_timed = (*OPEN, "reused", "n/a")
-        took = [run.seconds for run in runs if run.state not in not_timed]
+        took = self._took[-_LAST:]
         took += [
             (now - r.began) * r.steps / r.step
             for r in runs

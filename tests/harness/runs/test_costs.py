@@ -13,6 +13,7 @@ from harness.api.result import Comparison
 from harness.cli import main
 from harness.commands.compare import show_plan
 from harness.results.measurements import read_measurements
+from harness.results.store import RunFolder
 from harness.runs.costs import REUSED, TO_SCORE, TO_TRAIN, CostEstimate, count_texts
 from harness.runs.experiment import read_experiment
 from harness.runs.plan import Plan, make_plan
@@ -127,6 +128,27 @@ def test_runs_of_the_row_are_the_best_estimate(small: Comparison, tmp_path: Path
     assert estimate.seconds() == pytest.approx(2 * fmean(seconds))
     everything_there = CostEstimate(plan_of(), small.workdir)
     assert everything_there.seconds() == 0
+
+
+def test_runs_of_a_busy_day_do_not_count_after_newer_ones(
+    small: Comparison, tmp_path: Path
+) -> None:
+    work = shutil.copytree(small.workdir, tmp_path / "work")
+    mine = [record for record in small.records if record.row == "SimCSE"]
+    old, new = mine
+    slow = old.model_copy(
+        update={
+            "cost": old.cost | {"train_seconds": 5000.0},
+            "finished": "2025-01-01T00:00:00+00:00",
+        }
+    )
+    RunFolder(work, old.id).write(slow)
+    estimate = CostEstimate(plan_of(seeds=[1, 2, 3, 4]), work)
+    assert estimate.seconds() == pytest.approx(2 * new.seconds)
+    other = {**SIMCSE, "name": "other", "config": {**SIMCSE["config"], "temperature": 0.2}}  # type: ignore[dict-item]
+    cost = CostEstimate(plan_of(methods=[SIMCSE, other]), work).rows["other", small_runs.BASE]
+    assert cost.total is not None
+    assert cost.total < 1000
 
 
 def test_a_row_that_is_unknown_leaves_no_total(small: Comparison) -> None:

@@ -54,6 +54,18 @@ def test_readers_see_every_run_and_how_it_ended(
     assert read_progress(tmp_path)[0]["phase"] == "ended"
 
 
+def test_the_time_that_is_left_is_that_of_the_last_runs(tmp_path: Path) -> None:
+    """The first ones were made while the machine was busy, or are reused."""
+    with Progress(tmp_path, "mine") as progress:
+        progress.expect(states(31))
+        assert progress.remaining() is None
+        for number in range(25):
+            state = "reused" if number < 2 else "finished"
+            seconds = 600.0 if number < 15 else 60.0
+            progress.finish(f"A · seed {number}", state, "a line", seconds=seconds)
+        assert progress.remaining() == pytest.approx(6 * 60)
+
+
 def test_several_comparisons_share_the_file_and_a_lost_process_is_noticed(tmp_path: Path) -> None:
     with Progress(tmp_path, "first") as progress:
         progress.expect(states(1))
