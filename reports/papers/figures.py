@@ -44,10 +44,8 @@ def paper_figures(paper: PaperResults, shown: list[RecordedRow]) -> list[Section
     for figure in paper.definition.figures:
         drawn = [one for one in _draw(paper, figure, shown) if one is not None]
         blocks += drawn
-        if drawn:
-            absent += []
-        else:
-            absent += [_absent(paper, figure)]
+        if not drawn:
+            absent.append(_absent(paper, figure))
     if absent:
         blocks.append(Text(tuple(absent), bullets=True))
     if blocks:

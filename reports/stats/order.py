@@ -38,7 +38,7 @@ def describe_order(scores: Floats, labels: Sequence[str], tasks: Sequence[str]) 
 
     ranks = [rankdata(column) for column in scores.T]
     others = {
-        "by mean rank": np.mean(ranks, axis=0) - len(labels),
+        "by mean rank": np.mean(ranks, axis=0),
         "by median": np.median(scores, axis=1),
     }
     holds = []
