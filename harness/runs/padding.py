@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import HarnessError
 from harness.files.printable import join_some
+from harness.runs.typical_costs import read_settings
 from harness.sources.embedded import cached_by_model
 
 if TYPE_CHECKING:
@@ -67,7 +68,10 @@ def can_pack(base_model: str) -> bool:
     """True if models of this type read batches without padding. Of a model without a configuration:
     True, for nothing is known.
     """
-    from harness.encoder.loading import read_config
+    settings = read_settings(base_model)
+    if settings is not None and settings.get("model_type") in PACKED_TYPES:
+        return True
+    from harness.encoder.loading import read_config  # which imports transformers
 
     try:
         config = read_config(base_model)

@@ -147,6 +147,22 @@ def read_shape(name: str) -> Shape | None:
     >>> read_shape("http://localhost:8080/v1#bge") is None
     True
     """
+    settings = read_settings(name)
+    if settings is None:
+        return None
+    try:
+        return Shape.of(settings)
+    except KeyError:
+        return None
+
+
+def read_settings(name: str) -> dict[str, Any] | None:
+    """Return the `config.json` of a model, without an import of transformers; None where it is not
+    a transformer that is here.
+
+    >>> read_settings("embedded:mini-bert")["model_type"]
+    'bert'
+    """
     from harness.sources.embedded import resolve_model
     from harness.sources.remote.hub import hub_file
 
@@ -159,8 +175,8 @@ def read_shape(name: str) -> Shape | None:
             file = next(file for file in files if file.is_file())
         else:
             file = hub_file(str(where), "config.json", kind="model")
-        return Shape.of(read_json(file))
-    except (HarnessError, KeyError, StopIteration):
+        return read_json(file)
+    except (HarnessError, StopIteration):
         return None
 
 
