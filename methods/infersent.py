@@ -244,12 +244,14 @@ class InferSent(RecurrentMethod, NLIMethod):
 
 
 def hold_out(count: int, share: float) -> list[int]:
-    """Return a `share` of the places 0 .. count - 1, evenly spread.
+    """Return a `share` of the places 0 .. count - 1, evenly spread; of two or more at least one.
 
-    >>> hold_out(10, 0.3)
-    [3, 6, 9]
+    >>> hold_out(10, 0.3), hold_out(10, 0.02)
+    ([3, 6, 9], [9])
     """
     exact = Fraction(str(share))
+    if 1 < count < 1 / exact:
+        return [count - 1]
     return [math.ceil(place / exact) - 1 for place in range(1, int(count * exact) + 1)]
 
 
