@@ -165,7 +165,7 @@ class InferSent(RecurrentMethod, NLIMethod):
         examples = self.examples(corpus)
         of_each = examples.of_each
         apart: list[int] = []
-        for item in hold_out(len(examples) // of_each, self.config.held_out):
+        for item in hold_out(len(examples) // of_each, self.config.held_out, of_each):
             apart.extend(range(item * of_each, (item + 1) * of_each))
         if not apart:
             raise InputError(
@@ -243,16 +243,18 @@ class InferSent(RecurrentMethod, NLIMethod):
         return super().num_parameters() + cast(RecurrentEncoder, self.encoder).words.weight.numel()
 
 
-def hold_out(count: int, share: float) -> list[int]:
-    """Return a `share` of the places 0 .. count - 1, evenly spread; of two or more at least one.
+def hold_out(count: int, share: float, of_each: int = 1) -> list[int]:
+    """Return the places of items that are held out of 0 .. count - 1, evenly spread.
 
-    >>> hold_out(10, 0.3), hold_out(10, 0.02)
-    ([3, 6, 9], [9])
+    Args:
+        share: of the examples, of which each item makes `of_each`; a part of an example is none.
+
+    >>> hold_out(10, 0.3), hold_out(48, 0.02), hold_out(48, 0.02, of_each=2)
+    ([2, 5, 9], [], [47])
     """
-    exact = Fraction(str(share))
-    if 1 < count < 1 / exact:
-        return [count - 1]
-    return [math.ceil(place / exact) - 1 for place in range(1, int(count * exact) + 1)]
+    examples = math.floor(count * of_each * Fraction(str(share)))
+    number = math.ceil(examples / of_each)
+    return [place * count // number - 1 for place in range(1, number + 1)]
 
 
 def make_marked_tokenizer(
