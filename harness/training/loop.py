@@ -385,6 +385,23 @@ def check_terms(terms: Any) -> None:
         )
 
 
+def _widths_of(config: TrainingConfig, dimension: int) -> list[int]:
+    """Return the widths at which vectors are trained, the whole one last; none where it is alone.
+
+    Raises:
+        InputError: one is wider than the vectors.
+    """
+    if not config.matryoshka:
+        return []
+    widths = sorted({*config.matryoshka, dimension})
+    if widths[-1] > dimension:
+        raise InputError(
+            f'key "matryoshka": {widths[-1]}, but vectors have {dimension} dimensions',
+            key="matryoshka",
+        )
+    return widths
+
+
 def _own_modules(method: TrainedMethod, heads: nn.Module, device: str) -> dict[str, nn.Module]:
     """Return the modules that a method holds itself, as a copy of the encoder, on the device.
 
@@ -438,15 +455,7 @@ class Trainer(Descent):
         self.config = config
         self.limits = Limits(config.batch_size, config.min_std, config.min_rank)
         self.stream = method.stream(corpus, context.seed)
-        if config.matryoshka:
-            self.widths = sorted({*config.matryoshka, encoder.dimension})
-        else:
-            self.widths = []
-        if self.widths and self.widths[-1] > encoder.dimension:
-            raise InputError(
-                f'key "matryoshka": {self.widths[-1]}, but vectors have {encoder.dimension} dimensions',
-                key="matryoshka",
-            )
+        self.widths = _widths_of(config, encoder.dimension)
         check_precision(context.precision, context.device)
         # again: heads may have put adapters into all layers
         if config.trainable_layers is not None:
