@@ -21,7 +21,6 @@ from harness.results.record import Record, Score
 from harness.results.store import (
     RunFolder,
     comparison_files,
-    limit_to_tasks,
     read_comparison_file,
     read_records,
     read_sound_comparison_files,
@@ -417,7 +416,7 @@ def _read_block(
     for record in records:
         run = listed.get((record.id, record.row))
         if run is not None and block.name in run.blocks:
-            own.append(limit_to_tasks(record, block.tasks))
+            own.append(record.limit_to(block.tasks))
     rows, _ = _rows(own, file)
     return RecordedResults(
         block.name,

@@ -5,6 +5,7 @@ nothing else.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -248,6 +249,17 @@ class Record(BaseModel):
         """
         parts = ("train_seconds", "dev_seconds", "encode_seconds", "evaluate_seconds")
         return sum(self.cost.get(part, 0.0) for part in parts)
+
+    def limit_to(self, tasks: Iterable[str]) -> Self:
+        """Return the record with the scores of `tasks` ("SOURCE:TASK") only: other comparisons may
+        have scored it on more.
+        """
+        tasks = set(tasks)
+        scores = [s for s in self.scores if s.task_key in tasks]
+        without_score = tasks - {s.task_key for s in scores}
+        names = {task.partition(":")[2] for task in without_score}
+        missing = {task: why for task, why in self.missing.items() if task in names}
+        return self.model_copy(update={"scores": scores, "missing": missing})
 
     def as_row(self, row: str, comparison: str, base_model: str | None = None) -> Record:
         """The record as a row of a comparison, which may know the base model by another name."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 import io
 import json
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -522,22 +522,6 @@ def find_added_starts(workdir: Path) -> set[str]:
     return added - asked_for
 
 
-def limit_to_tasks(record: Record, tasks: Iterable[str]) -> Record:
-    """The record with the scores of `tasks` ("SOURCE:TASK") only: other comparisons may have scored
-    it on more.
-    """
-    tasks = set(tasks)
-    scores = [s for s in record.scores if s.task_key in tasks]
-    without_score = tasks - {s.task_key for s in scores}
-    names = {task.partition(":")[2] for task in without_score}
-    return record.model_copy(
-        update={
-            "scores": scores,
-            "missing": {task: why for task, why in record.missing.items() if task in names},
-        }
-    )
-
-
 class _SharedParts:
     """What the runs of a comparison have in common, once for all: half the memory of their records."""
 
@@ -604,7 +588,7 @@ def read_records(
             record = read(run.id)
             if record is not None:
                 base_model = run.base_model if run.source else None
-                limited = limit_to_tasks(record, listed.tasks_of(run))
+                limited = record.limit_to(listed.tasks_of(run))
                 records.append(limited.as_row(run.row, listed.name, base_model))
         return records
     found = []

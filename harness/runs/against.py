@@ -22,7 +22,6 @@ from harness.results.spec import NUMERICS, method_version, scoring_version
 from harness.results.store import (
     RunFolder,
     comparison_files,
-    limit_to_tasks,
     read_comparison_file,
     read_records,
 )
@@ -85,7 +84,7 @@ class OtherRows:
         for row in self.rows:
             for record, run in row.runs:
                 found.append(
-                    limit_to_tasks(record, row.tasks).as_row(row.label, comparison, run.base_model)
+                    record.limit_to(row.tasks).as_row(row.label, comparison, run.base_model)
                 )
         return found
 

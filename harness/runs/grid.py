@@ -12,7 +12,7 @@ from pathlib import Path
 from harness.files.printable import join_some
 from harness.results.comparison import ComparisonFile, DevSchedule, ListedBlock, ListedRun, Tuning
 from harness.results.record import Record
-from harness.results.store import limit_to_tasks, write_comparison_file
+from harness.results.store import write_comparison_file
 from harness.runs.against import OtherRows
 from harness.runs.differences import rate_origin
 from harness.runs.own_data import describe_files, write_experiment, write_splits
@@ -105,7 +105,7 @@ class Grid:
 
     def finish(self, job: Job, record: Record, *, reused: bool) -> None:
         """As `Proposer.finish`."""
-        limited = limit_to_tasks(record, job.tasks)
+        limited = record.limit_to(job.tasks)
         shown = limited.as_row(job.row, job.comparison)
         self.records[job.place] = shown
         if record.unavailable:

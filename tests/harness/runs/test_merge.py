@@ -6,7 +6,6 @@ from typing import Any
 
 from harness.results.record import Missing, Record, Score
 from harness.results.spec import RunSpec
-from harness.results.store import limit_to_tasks
 from harness.runs.merge import merge_records
 
 # What each field holds after scores were added. A new field of records needs a line here: without
@@ -122,8 +121,8 @@ def test_a_task_is_missing_of_one_source_and_scored_of_another() -> None:
     other_way = merge_records(added, last, [far])  # type: ignore[list-item]
     for merged in (one_way, other_way):
         assert merged.unscored == {"far:STS12"}
-        assert limit_to_tasks(merged, ["far:STS12"]).missing == lacking.missing
-        assert limit_to_tasks(merged, ["own:STS12"]).missing == {}
+        assert merged.limit_to(["far:STS12"]).missing == lacking.missing
+        assert merged.limit_to(["own:STS12"]).missing == {}
     scored_at_last = scored("last", "STS12", 0.75)
     (score,) = scored_at_last.scores
     update = {"source": "far", "value": 0.75}
