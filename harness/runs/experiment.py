@@ -431,7 +431,7 @@ class Experiment(Conditions):
         return value
 
     @model_validator(mode="after")
-    def _rows_and_blocks_exist(self) -> Self:
+    def _blocks_have_rows(self) -> Self:
         known = list(self.blocks)
         for entry in self.methods:
             for name in set(entry.blocks) - set(known):
@@ -445,20 +445,22 @@ class Experiment(Conditions):
                 raise ValueError(
                     f'blocks: no row is in "{name}"; name it in the key "blocks" of its rows'
                 )
-        labels = [entry.label for entry in self.methods]
-        named = {"baseline": [self.baseline] if self.baseline else []}
+        return self
+
+    @model_validator(mode="after")
+    def _named_rows_exist(self) -> Self:
         if self.incumbent and self.dev is None:
             raise ValueError('key "incumbent": row and run are chosen by a dev set; name one')
+        named = []
+        if self.baseline:
+            named.append(("baseline", self.baseline))
         if self.incumbent:
-            named["incumbent"] = [self.incumbent]
-        else:
-            named["incumbent"] = []
-        contrasted: list[str] = []
+            named.append(("incumbent", self.incumbent))
         for one in self.contrasts:
-            contrasted += [one.row, one.against]
-        named["contrasts"] = contrasted
-        for key, wanted in named.items():
-            for label in set(wanted) - set(labels):
+            named += [("contrasts", one.row), ("contrasts", one.against)]
+        labels = [entry.label for entry in self.methods]
+        for key, label in named:
+            if label not in labels:
                 hint = nearest(label, labels)
                 raise ValueError(f'key "{key}": no row "{label}"{hint}')
         return self

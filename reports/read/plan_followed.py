@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,13 +68,18 @@ def read_frozen_plan(
         if record is not None and record.status != "finished":
             text = f"{run.row} · {run.base_model}: seed {run.seed} has no result ({record.status})"
             found.append(Deviation(text, of_choice=False))
-    written = plan["date"][:19]
     own = []
     for run in comparison.runs:
         if not run.source and run.id in known:
             own.append(known[run.id])
-    early = [record for record in own if record.started and record.started[:19] < written]
-    if early:
-        text = f"{len(early)} of {len(own)} runs had begun before the plan was written"
-        found.append(Deviation(text, of_choice=False))
+    found += _find_early(own, plan["date"][:19])
     return FrozenPlan(plan["date"], plan["sha256"], tuple(found))
+
+
+def _find_early(records: Sequence[Record], written: str) -> list[Deviation]:
+    """Return the deviation of runs that had begun before the plan was written; none without such."""
+    early = [one for one in records if one.started and one.started[:19] < written]
+    if not early:
+        return []
+    text = f"{len(early)} of {len(records)} runs had begun before the plan was written"
+    return [Deviation(text, of_choice=False)]
