@@ -232,13 +232,14 @@ class Plan:
     def _spec(self, row: Row) -> RunSpec:
         """The specification of the runs of a row, but for their seed."""
         known: dict[str, Any] = {}
+        start = row.start_model
         if not row.fault:
             selects = row.instance.uses_dev
             dev = self.experiment.selection()
-            if row.start_model == row.base_model:
-                known["model"] = fingerprint_of_start(row.base_model)
+            if start == row.base_model:
+                known["model"] = fingerprint_of_start(start)
             else:
-                known["model"] = row.start_model
+                known["model"] = start
             known["inputs"] = row.instance.inputs
             if row.instance.by_content:
                 known |= {"by_content": row.instance.by_content, "model": ""}
@@ -271,7 +272,7 @@ class Plan:
             version=code.version,
             code=dict(code.files),
             config=row.config.model_dump(mode="json"),
-            base_model=row.start_model,
+            base_model=start,
             seed=0,
             deterministic=row.instance.deterministic,
             missing=row.fault,

@@ -98,9 +98,8 @@ class Row:
         config: Any = self.config
         if corpus is None:
             return None
-        if issubclass(self.method, TrainedMethod):
-            method = self.method(config, base_model=self.base_model)
-            stream: BatchStream = method.stream(corpus, 0)
+        if isinstance(self.instance, TrainedMethod):
+            stream: BatchStream = self.instance.stream(corpus, 0)
         elif {"batch_size", "epochs", "max_steps"} <= type(config).model_fields.keys():
             stream = BatchStream(
                 range(len(corpus)),
