@@ -30,7 +30,7 @@ def time_client(workdir: Path, records: list[Record]) -> float:
     calls = []
     for record in records:
         numbers = {(name, 0): value for name, value in record_numbers(record).items()}
-        points = curve_points(RunFolder(workdir, record.id)) | numbers
+        points = {**curve_points(RunFolder(workdir, record.id)), **numbers}
         metrics = [Metric(name, value, 1, step) for (name, step), value in points.items()]
         params = [Param(name, str(value)) for name, value in row_params(record).items()]
         calls.append((metrics, params))
