@@ -82,7 +82,7 @@ def test_a_paper_is_planned_without_its_base_models(
 ) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # nothing listens
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
-    command = ["compare", paper, "--workdir", str(tmp_path / "work")]
+    command = ["compare", paper, "--workdir", str(tmp_path / "work"), "--tracking-uri", "none"]
     base_model = {"simcse": "google-bert/bert-base-uncased", "cropping": "microsoft/mpnet-base"}
     assert main([*command, "--dry-run"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
