@@ -12,6 +12,7 @@ from reports.read.examples import Examples
 from reports.results import ResultRow
 from reports.scores.score_table import ScoredRun, question_of_scores
 from reports.stats.significance import Significance
+from reports.stats.simultaneous import mean_of_shares
 from reports.targets import Measure, Target
 
 PAIRS = 200
@@ -57,3 +58,23 @@ def test_scores_of_few_sets_that_hardly_differ_have_students_interval() -> None:
     found = question.significance.interval_of_mean(row, question.target)
     usual = stats.ttest_1samp(outcomes["a"], 0).confidence_interval(0.95)
     assert (found.low, found.high) == pytest.approx((usual.low, usual.high), abs=1e-3)
+
+
+@pytest.mark.parametrize("right", [100_000, 99_990, 60_000])
+def test_the_interval_of_an_accuracy_of_many_answers_is_wilsons(right: int) -> None:
+    """Its middle is that of Agresti and Coull, which is Wilson's; so is its width with no seeds."""
+    share = right / 100_000
+    variance = share * (1 - share) / 100_000
+    found = mean_of_shares(np.array([share]), variance, [100_000])
+    wilson = stats.binomtest(right, 100_000).proportion_ci(method="wilson")
+    assert (found.low, found.high) == pytest.approx((wilson.low, wilson.high), abs=2e-5)
+
+
+def test_an_interval_of_an_accuracy_of_few_answers_has_its_closed_form() -> None:
+    """Of 16 of 20 answers by Agresti and Coull's formula, with Student's t of 19 degrees of freedom."""
+    n, share = 20, 0.8
+    t = stats.t.ppf(0.975, n - 1)
+    middle = (n * share + t**2 / 2) / (n + t**2)
+    half = t * (middle * (1 - middle) / (n + t**2)) ** 0.5
+    found = mean_of_shares(np.array([share]), share * (1 - share) / n, [n])
+    assert (found.low, found.high) == pytest.approx((middle - half, middle + half))

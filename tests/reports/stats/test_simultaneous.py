@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -112,6 +114,20 @@ def test_from_ten_seeds_on_a_row_has_its_own_spread():
     assert variance[:3] == pytest.approx(own[:3])
     assert freedom[:3] == pytest.approx([9, 49, 11])
     assert variance[3] > 0.7
+
+
+@pytest.mark.parametrize("seeds", [(10, 14), (30, 12)])
+def test_one_pair_of_ten_seeds_or_more_is_welchs(seeds):
+    generator = np.random.default_rng(5)
+    scores = [generator.normal(0.3, 0.2, seeds[0]), generator.normal(0.0, 1.4, seeds[1])]
+    spreads = np.array([one.var(ddof=1) for one in scores])
+    counts = np.array(seeds)
+    variance, freedom = moderate(spreads, counts)
+    rows = rows_of([float(one.mean()) for one in scores], variance / counts, freedom)
+    (found,) = judge(replace(rows, own_seeds=counts), np.array([(0, 1)]))
+    welch = stats.ttest_ind(*scores, equal_var=False)
+    assert found.p == pytest.approx(welch.pvalue)
+    assert (found.low, found.high) == pytest.approx(tuple(welch.confidence_interval(0.95)))
 
 
 def test_fifty_seeds_are_judged_as_welch_judges_them():
