@@ -70,11 +70,21 @@ def test_the_interval_of_an_accuracy_of_many_answers_is_wilsons(right: int) -> N
     assert (found.low, found.high) == pytest.approx((wilson.low, wilson.high), abs=2e-5)
 
 
-def test_an_interval_of_an_accuracy_of_few_answers_has_its_closed_form() -> None:
-    """Of 16 of 20 answers by Agresti and Coull's formula, with Student's t of 19 degrees of freedom."""
-    n, share = 20, 0.8
-    t = stats.t.ppf(0.975, n - 1)
+@pytest.mark.parametrize("counts", [[20], [10, 10], [8, 8, 8]])
+def test_an_interval_of_an_accuracy_of_few_answers_has_its_closed_form(counts: list[int]) -> None:
+    """By Agresti and Coull's formula, with Student's t; a mean of tasks is as of all their answers."""
+    n, share = sum(counts), 0.75
+    t = stats.t.ppf(0.975, n - len(counts))
     middle = (n * share + t**2 / 2) / (n + t**2)
     half = t * (middle * (1 - middle) / (n + t**2)) ** 0.5
-    found = mean_of_shares(np.array([share]), share * (1 - share) / n, [n])
+    found = mean_of_shares(np.array([share]), share * (1 - share) / n, counts)
     assert (found.low, found.high) == pytest.approx((middle - half, middle + half))
+
+
+def test_three_seeds_add_their_variance_and_two_do_not() -> None:
+    examples = 0.25 / 100_000
+    three = mean_of_shares(np.array([0.4, 0.5, 0.6]), examples, [100_000])
+    student = stats.ttest_1samp([0.4, 0.5, 0.6], 0).confidence_interval(0.95)
+    assert (three.low, three.high) == pytest.approx((student.low, student.high), abs=1e-3)
+    two = mean_of_shares(np.array([0.4, 0.6]), examples, [100_000])
+    assert two.high - two.low == pytest.approx(2 * 1.96 * examples**0.5, rel=1e-3)
