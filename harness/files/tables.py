@@ -160,10 +160,15 @@ def _parse_number(text: str) -> float | None:
     return number
 
 
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?", re.ASCII)
+
+
 def _mend_number(text: str) -> str | None:
     """Return how a text becomes the number that it is meant to be; None where that is not known."""
     if not text:
         return "remove the line if there is none"
+    if _THOUSANDS.fullmatch(text):  # or a decimal comma: only its author knows
+        return "leave out commas between thousands; write a decimal comma as a point"
     with_point = text.replace(",", ".")
     if text.count(",") == 1 and _parse_number(with_point) is not None:
         return "write a point in place of the comma"

@@ -93,7 +93,15 @@ def test_a_small_file_that_unpacks_to_much_is_refused(
 
 @pytest.mark.parametrize(
     ("text", "remedy"),
-    [("80,5", "point"), ("80.5%", "%"), ("\u22121.5", "minus"), ("", "remove"), ("1_000", None)],
+    [
+        ("80,5", "point"),
+        ("3,100", "thousands"),  # 3.1 or 3100
+        ("1,000,000.5", "thousands"),
+        ("80.5%", "%"),
+        ("\u22121.5", "minus"),
+        ("", "remove"),
+        ("1_000", None),
+    ],
 )
 def test_what_is_no_number_says_how_to_write_it(text: str, remedy: str | None) -> None:
     frame = read_table(pd.DataFrame({"score": ["1e3", text]}))
