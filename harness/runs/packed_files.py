@@ -66,6 +66,7 @@ class OwnFolders:
 
 
 def files_of(experiment: Experiment, file: ComparisonFile) -> Iterator[tuple[str, str, str]]:
+    """Yield each file of the user's that an experiment names: name, task that it is, and use."""
     for listed in file.files.values():
         settings = TaskFile(**listed.settings)
         yield str(settings.path), settings.name, "suite"
@@ -159,6 +160,7 @@ def _distinct_texts(records: Iterable[Record]) -> list[Mapping[str, Any]]:
 
 
 def describe_data(own: Iterable[OwnFile], included: bool) -> list[dict[str, Any]]:
+    """Return place, hash and use of each own file, and whether the archive holds it."""
     described = []
     for one in own:
         described.append(
@@ -189,6 +191,7 @@ class Places:
 
 
 def relocate_settings(settings: Mapping[str, Any], own: Places) -> dict[str, Any]:
+    """Return the settings of a task whose file is that of the archive."""
     file = TaskFile(**settings)
     one = own.find(str(file.path))
     assert one is not None
