@@ -198,7 +198,7 @@ class Bars:
         if self._notebook:
             from IPython.display import display
 
-            self._output = display(self, display_id=True)  # type: ignore[no-untyped-call]
+            self._output = display(self, display_id=True)
         else:
             self._progress.start()
         return self

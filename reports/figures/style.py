@@ -57,11 +57,13 @@ def changed_settings() -> dict[str, Any]:
     """What of matplotlib's settings the caller, or a matplotlibrc, has changed."""
     import matplotlib as mpl
 
-    default = mpl.rcParamsDefault
+    # The library's own type has an overload for each of 300 keys, which takes mypy seconds.
+    default = cast("dict[str, Any]", mpl.rcParamsDefault)
+    current = cast("dict[str, Any]", mpl.rcParams)
     found: dict[str, Any] = {}
-    for key in default:
-        if key != "backend" and mpl.rcParams[key] != default[key]:
-            found[key] = mpl.rcParams[key]
+    for key, value in default.items():
+        if key != "backend" and current[key] != value:
+            found[key] = current[key]
     return found
 
 
