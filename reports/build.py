@@ -84,7 +84,8 @@ def build_report(
     check_formats(formats)
     workdir = Path(workdir)
     out = None if out is None else Path(out)
-    if hasattr(name, "workdir"):
+    is_result = hasattr(name, "workdir")
+    if is_result:
         workdir = Path(name.workdir)
         name = name.name
     if isinstance(name, Path):
@@ -98,11 +99,15 @@ def build_report(
         return _write(joined, out or workdir / "reports" / slug(f"{name}-joined"), formats)
     if out is None:
         refuse_links(workdir)
-    is_comparison = name in comparison_files(workdir)
-    if Path(name).suffix != ".toml" and not is_comparison and is_score_table(name):
+    is_file = Path(name).suffix == ".toml"
+    is_own = is_result or name in comparison_files(workdir)
+    if not is_file and not is_own and is_score_table(name):
         refuse_with_scores(**of_comparison)
         return _write_scores(name, workdir, out, formats)
-    if not without_overlap and (defined := definition.load(name)) is not None:
+    defined = None
+    if not without_overlap and not _is_only_study(name, workdir):
+        defined = definition.load(name)
+    if defined is not None:
         return _write(
             describe_paper(workdir, defined),
             out or workdir / "reports" / slug(defined.name),
@@ -111,6 +116,17 @@ def build_report(
     report = describe(name, workdir, without_overlap=without_overlap, with_texts=with_texts)
     folder = workdir / "reports" / slug(f"{name}-without-overlap" if without_overlap else name)
     return _write(report, out or folder, formats)
+
+
+def _is_only_study(name: str, workdir: Path) -> bool:
+    """True if a study of the work directory has the name, and no comparison. It may be that of a
+    paper, as "simcse", which is a method too.
+    """
+    if name in comparison_files(workdir) or not (workdir / "studies.journal").exists():
+        return False
+    from studies.storage import studies_in
+
+    return name in studies_in(workdir)
 
 
 def _write_scores(
@@ -168,6 +184,38 @@ def build_comparison(
     return _write(describe(name, workdir), workdir / "reports" / slug(name), formats)
 
 
+def build_study(
+    workdir: Path,
+    name: str,
+    *,
+    formats: Sequence[str] = FORMATS,
+) -> dict[str, Path]:
+    """Write the report of a study, as `build_report` does, whatever else has its name.
+
+    Raises:
+        InputError: no such study, unknown format, damaged journal.
+        RunError: the folder cannot be written.
+    """
+    check_formats(formats)
+    refuse_links(workdir)
+    return _write(describe_study(workdir, name), workdir / "reports" / slug(name), formats)
+
+
+def describe_study(workdir: Path, name: str) -> Report:
+    """Return the report of a study.
+
+    Raises:
+        InputError: no such study, damaged journal.
+    """
+    from reports.studies import study_report
+
+    found = study_report.document(workdir, name)
+    if found is None:
+        raise InputError(f'no study "{name}"', file=workdir)
+    document, files = found
+    return Report(document, {"report": name}, files)
+
+
 def describe(
     name: str,
     workdir: Path,
@@ -184,15 +232,13 @@ def describe(
     from reports.comparison.comparison_document import all_scores
 
     if name not in comparison_files(workdir):
-        from reports.studies import study_report
-
         if without_overlap and name not in comparisons(workdir):
             raise InputError(
                 f'--without-overlap: goes with a comparison; {workdir} has none that is called "{name}"',
                 key="--without-overlap",
             )
-        if not without_overlap and (study := study_report.document(workdir, name)) is not None:
-            return Report(study[0], {"report": name}, study[1])
+        if not without_overlap and _is_only_study(name, workdir):
+            return describe_study(workdir, name)
         _check_name(name, workdir)  # the runs of single trainings have no comparison file
     comparison = replace(read_comparison(workdir, name), show_texts=with_texts)
     if without_overlap:

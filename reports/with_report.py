@@ -45,14 +45,19 @@ class WithReport:
 
     @property
     def _document(self) -> Document:
-        from reports.build import describe
         from reports.figures.style import changed_settings, with_settings
 
         own = changed_settings()
         if str(own) not in self._documents:
             with with_settings(own):
-                self._documents[str(own)] = describe(self.name, self.workdir).document
+                self._documents[str(own)] = self._describe()
         return self._documents[str(own)]
+
+    def _describe(self) -> Document:
+        """Return the report, read from the work directory."""
+        from reports.build import describe
+
+        return describe(self.name, self.workdir).document
 
     @property
     def tables(self) -> dict[str, str]:

@@ -76,7 +76,8 @@ def run_trials(
     with ExitStack() as ending:
         ending.enter_context(refuse_exits())
         ending.enter_context(lock_study(workdir, study.name))
-        stored = create_or_resume(storage, study, where)
+        content = content_of(plan_first_trial(study, space))
+        stored = create_or_resume(storage, study, content, where)
         begun = sum(t.state != TrialState.WAITING for t in stored.get_trials(deepcopy=False))
         stored.sampler = make_sampler(study, begun)
         stored.pruner = make_pruner(study, study.steps or 1000)
@@ -328,7 +329,9 @@ class OpenTrial:
         return True
 
     def _end(self, state: TrialState, reason: str = "") -> None:
-        """Store how the trial ended; the reason is that of its last record by default."""
+        """Store how the trial ended; the reason is by default that of its first run without a usable
+        model, else of its last.
+        """
         result = trials.TrialResult(
             runs=[record.id for record in self.records],
             seeds=[record.seed for record in self.records],
@@ -339,9 +342,10 @@ class OpenTrial:
             seconds=time.perf_counter() - self.started,
         )
         if self.records:
-            last = self.records[-1]
-            result.status = last.status
-            result.reason = reason or last.reason
+            unfinished = [record for record in self.records if record.status != "finished"]
+            telling = [*unfinished, self.records[-1]][0]
+            result.status = telling.status
+            result.reason = reason or telling.reason
         result.write(self.trial)
 
         if state == TrialState.COMPLETE:
@@ -353,14 +357,36 @@ class OpenTrial:
         self.has_ended = True
 
 
-def check_first_trial(study: Study, space: Space) -> None:
-    """Check that a study can begin.
+def plan_first_trial(study: Study, space: Space) -> Plan:
+    """Return the plan of the first trial.
 
     Raises:
-        InputError: as `plan_trial`, of its first trial.
+        InputError: as `plan_trial`: the study cannot begin.
     """
     first = {**space.first_point(), **plan_trials(study, space)[0]}
-    plan_trial(study, first)
+    return plan_trial(study, first)
+
+
+def content_of(plan: Plan) -> dict[str, Any]:
+    """Return what decides the scores of a study's trials and is not in its definition: the content
+    of what that names, and the versions of the code.
+    """
+    job = plan.jobs[0]
+    spec = job.spec
+    content: dict[str, Any] = {
+        f"the code of {spec.method}": spec.version,
+        "the numerical code": spec.numerics,
+        "the base model": spec.model,
+        "the training text": (spec.corpus or {}).get("sha256"),
+        "the dev set": (spec.dev or {}).get("sha256"),
+    }
+    for name, digest in spec.inputs.items():
+        content[name] = digest
+    for file in job.files:
+        content[file.key] = file.sha256
+    for task, code in job.scoring.items():
+        content[f"the code of {task}"] = code.version
+    return content
 
 
 def plan_trial(study: Study, values: Mapping[str, Any]) -> Plan:
@@ -422,7 +448,8 @@ def dev_scores(record: Record, workdir: Path) -> list[tuple[int, float]]:
 
 
 def objective_value(record: Record, study: Study, workdir: Path) -> float:
-    """Return the objective of one run; of a collapsed or diverged one the dev score it fell to.
+    """Return the objective of one run. A dev score is the best one of a finished run, of a
+    collapsed one what it fell to, and 0 of a diverged one, which has no model to score.
 
     Raises:
         InputError: the record lacks the score that is the objective.
@@ -431,11 +458,7 @@ def objective_value(record: Record, study: Study, workdir: Path) -> float:
     if study.objective == DEV and record.status == "finished":
         value = record.training.get("best_dev")
     elif study.objective == DEV:
-        scores = dev_scores(record, workdir)
-        if scores and math.isfinite(scores[-1][1]):
-            value = scores[-1][1]
-        else:
-            value = 0.0
+        value = _fallen_dev(record)
     else:
         tasks = [*(score.task for score in record.scores), *record.missing]
         parts = split_objective(study.objective, tasks)
@@ -448,6 +471,15 @@ def objective_value(record: Record, study: Study, workdir: Path) -> float:
         message = f'the run has no score "{study.objective}" ({record.status} {record.reason})'
         raise InputError(message, key="objective")
     return float(value)
+
+
+def _fallen_dev(record: Record) -> float:
+    """Return the dev score that ended a collapsed run; 0 of a diverged one."""
+    if record.status == "collapsed":
+        score = (record.training.get("final") or {}).get("spearman")
+        if score is not None and math.isfinite(score):
+            return float(score)
+    return 0.0
 
 
 def _find_score(

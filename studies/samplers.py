@@ -20,16 +20,20 @@ from optuna.samplers import BaseSampler
 from harness import registry
 from harness.errors import InputError
 from harness.files.exits import calling
-from studies.definition.space import Space
+from studies.definition.space import EVERYTHING, Space
 from studies.definition.study import ENUMERATED, Study
 
 
 def check(study: Study, space: Space, where: str) -> None:
-    """Refuse a sampler that does not fit the space.
+    """Refuse a space of which a part is never searched, and a sampler that does not fit the space.
 
     Raises:
         InputError: one line with what does not fit and what would.
     """
+    for parameter in study.space:
+        if parameter not in (EVERYTHING, *space.names):
+            message = "is never searched: no configuration meets its condition (when)"
+            raise InputError(message, file=where, key=f"space: {parameter}")
     name = study.sampler
     place = f'{where}: sampler "{name}"'
     if name in ENUMERATED:

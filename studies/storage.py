@@ -42,6 +42,7 @@ MEND = (
 )
 _LINE = "line"  # key of a line: its number, and the hash of both
 DEFINITION = "definition"  # user attribute of an Optuna study: our study, as JSON
+_CONTENT = "content"  # another one: hashes and versions of what the definition names
 
 
 def studies_in(workdir: Path) -> dict[str, optuna.Study]:
@@ -212,11 +213,20 @@ def _check_trial(trial: FrozenTrial) -> None:
     result_of(trial)
 
 
-def create_or_resume(storage: BaseStorage, study: Study, where: str) -> optuna.Study:
+def create_or_resume(
+    storage: BaseStorage,
+    study: Study,
+    content: dict[str, Any],
+    where: str,
+) -> optuna.Study:
     """Return the Optuna study of this name: a new one, or that with the same definition.
 
+    Args:
+        content: as `check_content` compares it.
+
     Raises:
-        InputError: it exists with another definition (the difference is shown).
+        InputError: it exists with another definition (the difference is shown), or as
+            `check_content`.
     """
     stored = optuna.create_study(
         storage=storage,
@@ -226,9 +236,34 @@ def create_or_resume(storage: BaseStorage, study: Study, where: str) -> optuna.S
     )
     if DEFINITION in stored.user_attrs or stored.get_trials(deepcopy=False):
         check_same(definition_of(stored), study, where)
+        check_content(stored, content, where)
     stored.set_user_attr(DEFINITION, study.model_dump_json())
+    stored.set_user_attr(_CONTENT, content)
     stored.set_metric_names([study.objective_name])
     return stored
+
+
+def check_content(stored: optuna.Study, content: dict[str, Any], where: str) -> None:
+    """Check that further trials learn from, and are judged by, what those that have a score were.
+
+    Args:
+        content: a phrase -> a hash or version of what it names.
+
+    Raises:
+        InputError: a file, a model or code that the study names has changed since.
+    """
+    earlier = stored.user_attrs.get(_CONTENT)  # a study of an earlier version has none
+    scored = stored.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.PRUNED))
+    if earlier is None or not scored:
+        return
+    changed = [key for key in {**earlier, **content} if earlier.get(key) != content.get(key)]
+    if changed:
+        raise InputError(
+            f'study "{stored.study_name}": {" and ".join(changed)} changed after its first trials, '
+            "so that further ones are not comparable with them",
+            file=where,
+            remedy="choose another name (--set name=NAME); runs that are the same are reused",
+        )
 
 
 def check_same(earlier: Study, later: Study, where: str) -> None:

@@ -26,7 +26,7 @@ class TrialResult(BaseModel):
     runs: list[str] = []  # ids, one per seed
     seeds: list[int] = []
     seed_values: list[float] = []  # the objective by each seed
-    status: str = "failed"  # of its last run
+    status: str = "failed"  # of its first run that did not finish, else of its last
     reason: str = ""
     reused: bool = False  # nothing was trained for it
     label: str = ""  # its configuration

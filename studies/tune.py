@@ -16,8 +16,8 @@ from harness.runs.selection import Budget
 from studies import samplers
 from studies.definition.space import NothingToSearchError, make_space
 from studies.definition.study import Study
-from studies.proposer import plan_trial, run_trials
-from studies.storage import check_same, definition_of, studies_in
+from studies.proposer import content_of, plan_first_trial, run_trials
+from studies.storage import check_content, check_same, definition_of, studies_in
 from studies.trials import SLOT, best_trials, ended_trials, has_result, result_of
 
 
@@ -136,11 +136,12 @@ def _plan_search(
     except NothingToSearchError:
         return "not searched: no range declared that the row leaves open"
     samplers.check(study, space, where)
-    plan_trial(
-        study, space.first_point()
-    )  # input that cannot work is reported before anything is trained
-    if (stored := studies_in(workdir).get(study.name)) is not None:
+    # Input that cannot work is reported before anything is trained.
+    content = content_of(plan_first_trial(study, space))
+    stored = studies_in(workdir).get(study.name)
+    if stored is not None:
         check_same(definition_of(stored), study, where)
+        check_content(stored, content, where)
     return study
 
 

@@ -22,7 +22,7 @@ from harness.executors.executor import ExecutorSettings, check_known, executor_s
 from harness.files.reading import is_there
 from harness.machine.progress import Reporter
 from harness.method import Method
-from harness.results.store import RunFolder, checked_workdir
+from harness.results.store import RunFolder, checked_workdir, comparison_files
 from harness.runs.experiment import EMBEDDED_DEV
 from harness.runs.plan import forget_loaded
 from harness.seeds import preserve_random_state
@@ -35,6 +35,8 @@ from studies.definition.study import DEV, Study, presets, read_study
 if TYPE_CHECKING:
     import optuna
     import pandas as pd
+
+    from reports.document.blocks import Document
 
 
 @preserve_random_state()
@@ -175,10 +177,10 @@ def _check_run(
     Raises:
         InputError: its data is not here, or no executor can execute it.
     """
-    from studies.proposer import check_first_trial
+    from studies.proposer import plan_first_trial
 
     with naming(where):
-        check_first_trial(definition, searched)
+        plan_first_trial(definition, searched)
     settings = executor_settings(executor, definition.executor)
     check_known(settings, [definition.method])
     return settings
@@ -198,6 +200,9 @@ def _run(
     if warning := warn_of_test_parts(definition):
         reporter.say(warning)
     folder = checked_workdir(workdir)
+    if definition.name in comparison_files(folder):
+        message = f'a comparison in {folder} has the name "{definition.name}"'
+        raise InputError(message, key="name", remedy="choose another name for the study")
     more |= {"quiet": reporter.quiet, "page": page}
     stored = run_trials(definition, searched, folder, settings, **more)
     result = StudyResult(stored, definition, searched, folder)
@@ -366,10 +371,15 @@ class StudyResult(WithReport):
         Raises:
             RunError: the folder cannot be written.
         """
-        from reports.build import build_report
+        from reports.build import build_study
 
-        self.files = build_report(self.name, self.workdir)["json"].parent
+        self.files = build_study(self.workdir, self.name)["json"].parent
         return self.files
+
+    def _describe(self) -> Document:
+        from reports.build import describe_study
+
+        return describe_study(self.workdir, self.name).document
 
     def _repr_html_(self) -> str:
         value = self.study.objective_name

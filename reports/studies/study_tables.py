@@ -178,7 +178,8 @@ def summary_table(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> 
         for share in (1.0, 0.75, 0.5):
             cells.append(number(top(done, share)) if done else absent("missing"))
         states = Counter(trial.state.name for trial in group)
-        distinct = {tuple(result_of(trial).runs) for trial in group}
+        results = [result_of(trial) for trial in group]
+        distinct = {tuple(result.runs) or result.label for result in results}
         for count in (len(done), states["PRUNED"], states["FAIL"], len(distinct)):
             cells.append(Cell(str(count), value=count))
         rows.append(TableRow(tuple(cells)))

@@ -47,8 +47,10 @@ class Parameter(Config, strict=True):
     @model_validator(mode="after")
     def _not_empty(self) -> Self:
         if "choices" in self.model_fields_set:
-            distinct = set(map(str, self.choices))
-            if not self.choices or len(distinct) != len(self.choices):
+            names = set(map(str, self.choices))
+            # 1 and 1.0 are one value by two names, 1 and "1" two values by one.
+            distinct = min(len(names), len(set(self.choices)))
+            if not self.choices or distinct != len(self.choices):
                 raise ValueError("choices: expected at least one value, each once")
             return self
         if not {"low", "high"} <= self.model_fields_set:
@@ -64,7 +66,17 @@ class Parameter(Config, strict=True):
             if not 0 < self.step <= width:
                 message = "expected a number above 0 that is not wider than the range"
                 raise ValueError(f"step {self.step:g}: {message}")
+        if self.integer:
+            self._refuse_fractions()
         return self
+
+    def _refuse_fractions(self) -> None:
+        """Raises:
+        ValueError: the range of a whole number has an end or a step that is none.
+        """
+        for key, number in (("low", self.low), ("high", self.high), ("step", self.step or 1.0)):
+            if not number.is_integer():
+                raise ValueError(f"{key} {number:g}: expected a whole number")
 
     @property
     def finite(self) -> bool:
@@ -153,13 +165,14 @@ class Space:
     Attributes:
         parameters: in the order in which they are drawn; conditions refer to earlier ones.
         fixed: the config that all trials share, defaults included; conditions refer to it too.
-        defaults_first: as in `Study`.
+        defaults_first, by: as in `Study`.
         where: the constraint that every configuration of a grid has to meet.
     """
 
     parameters: tuple[Parameter, ...]
     fixed: Mapping[str, Any]
     defaults_first: bool = False
+    by: str | None = None
     where: Constraint | None = None
 
     def __getitem__(self, name: str) -> Parameter:
@@ -209,7 +222,8 @@ class Space:
 
         def suggest_one(parameter: Parameter) -> Scalar | None:
             default = self.fixed[parameter.name]
-            if first and self.defaults_first and not parameter.contains(default):
+            is_own = first and self.defaults_first and parameter.name != self.by
+            if is_own and not parameter.contains(default):
                 return None  # the config keeps its value beyond the space
             value = parameter.suggest(trial)
             if not parameter.choices and not parameter.low <= float(value) <= parameter.high:
@@ -219,14 +233,17 @@ class Space:
 
         return self.choose(suggest_one)
 
-    def defaults(self) -> dict[str, Scalar]:
+    def defaults(self, planned: Mapping[str, Scalar]) -> dict[str, Scalar]:
         """Return the config's own values of the parameters whose conditions hold.
 
         Values beyond the space are left out.
+
+        Args:
+            planned: values that replace the config's own.
         """
 
         def default_of(parameter: Parameter) -> Scalar | None:
-            default: Scalar = self.fixed[parameter.name]
+            default = planned.get(parameter.name, self.fixed[parameter.name])
             return default if parameter.contains(default) else None
 
         return self.choose(default_of)
@@ -273,12 +290,9 @@ def make_space(study: Study, where: str) -> Space:
         for value in parameter.ends():
             method.configure({**config, parameter.name: value}, **recipe, where=place)
 
-    finite = {parameter.name for parameter in parameters if parameter.finite}
-    if study.by is not None and study.by not in finite:
-        message = f'"{study.by}" is no parameter of the space with a list of values'
-        raise InputError(message, file=where, key="by")
-
-    space = Space(tuple(parameters), base, study.defaults_first)
+    space = Space(tuple(parameters), base, study.defaults_first, study.by)
+    if study.by is not None:
+        _check_by(study.by, space, where)
     if not study.where:
         return space
     constraint = read_constraint(study.where, base, space.names, f"{where}: where")
@@ -288,6 +302,23 @@ def make_space(study: Study, where: str) -> Space:
         message = "only numbers can be compared by <, <=, > and >="
         raise InputError(message, file=where, key="where") from None
     return replace(space, where=constraint)
+
+
+def _check_by(name: str, space: Space, where: str) -> None:
+    """Check that every configuration has one of the values that get equal numbers of trials.
+
+    Raises:
+        InputError: it has not.
+    """
+    finite = {parameter.name for parameter in space.parameters if parameter.finite}
+    if name not in finite:
+        message = f'"{name}" is no parameter of the space with a list of values'
+        raise InputError(message, file=where, key="by")
+    searched = sorted(space[name].when.keys() & set(space.names))
+    if searched:
+        message = f'"{name}" has a value only for some values of "{searched[0]}", which is searched'
+        remedy = f"fix {searched[0]} in config"
+        raise InputError(message, file=where, key="by", remedy=remedy)
 
 
 def _meet_condition(parameter: Parameter) -> dict[str, Any]:
@@ -315,7 +346,7 @@ def _make_parameters(
             if name not in wanted and name not in study.config:
                 wanted[name] = DECLARED
 
-    parameters = []
+    made = {}
     for name, given in wanted.items():
         if name not in method.Config.model_fields:
             known = sorted(method.Config.model_fields)
@@ -326,10 +357,9 @@ def _make_parameters(
             remedy = "leave it out of one of the two"
             raise InputError("is fixed by config", file=where, key=f"space: {name}", remedy=remedy)
         whole = isinstance(base[name], int)
-        parameter = _make_parameter(name, given, declared.get(name), whole, place)
-        if _can_be_active(parameter, wanted, base):
-            parameters.append(parameter)
+        made[name] = _make_parameter(name, given, declared.get(name), whole, place)
 
+    parameters = [one for one in made.values() if _can_be_active(one, made, base)]
     if not parameters:
         raise NothingToSearchError(
             "nothing to search",
@@ -342,12 +372,19 @@ def _make_parameters(
 
 def _can_be_active(
     parameter: Parameter,
-    searched: Mapping[str, Any],
+    searched: Mapping[str, Parameter],
     base: Mapping[str, Any],
 ) -> bool:
-    """True unless a condition on something that is not searched fails already."""
+    """True unless no configuration meets a part of the condition."""
     for key, wanted in parameter.when.items():
-        if key not in searched and not _is_met(wanted, base.get(key)):
+        other = searched.get(key)
+        if other is None:
+            can_hold = _is_met(wanted, base.get(key))
+        elif other.finite:
+            can_hold = any(_is_met(wanted, value) for value in other.values())
+        else:
+            can_hold = True
+        if not can_hold:
             return False
     return True
 
@@ -438,5 +475,5 @@ def plan_trials(study: Study, space: Space) -> list[dict[str, Any]]:
         for turn in turns:
             planned.append(dict(turn))
     if study.defaults_first:
-        planned[0] = space.defaults() | planned[0]
+        planned[0] = space.defaults(planned[0])
     return planned

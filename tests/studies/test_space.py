@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import optuna
 import pytest
 
 from studies.definition.space import make_space, plan_trials
@@ -64,6 +65,9 @@ def test_the_file_narrows_fixes_and_replaces() -> None:
         ({"temprature": [1]}, 'no parameter "temprature" (did you mean "temperature"?)'),
         ({"temperature": []}, "temperature: choices: expected at least one value"),
         ({"temperature": [0.1, 0.1]}, "choices: expected at least one value, each once"),
+        ({"temperature": [1, 1.0]}, "choices: expected at least one value, each once"),
+        ({"batch_size": {"low": 2, "high": 8, "step": 1.5}}, "step 1.5: expected a whole number"),
+        ({"batch_size": {"low": 2, "high": 8.5}}, "high 8.5: expected a whole number"),
         ({"temperature": {"low": 0.5, "high": 0.5}}, "range from 0.5 to 0.5 is empty"),
         ({"temperature": {"low": 0, "high": 1, "log": True}}, "a log scale has a low above 0"),
         ({"mlm_probability": {"low": 0.1}}, "expected both low and high"),
@@ -175,6 +179,45 @@ def test_a_sampler_that_does_not_fit_the_space_is_refused(
     made = study("simcse", **more)
     with raises_input_error(key=key):
         check(made, make_space(made, "x.toml"), "x.toml")
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [{"poolng": "mean"}, {"pooling": "last"}, {"batch_size": 4}],
+    ids=["unknown key", "value that is not searched", "key that is fixed"],
+)
+def test_a_parameter_that_is_never_searched_is_refused(condition: dict[str, Any]) -> None:
+    space = {
+        "temperature": {"low": 0.1, "high": 0.2, "when": condition},
+        "pooling": ["cls", "mean"],
+    }
+    made = study("simcse", sampler="random", trials=2, space=space)
+    with raises_input_error(key="space: temperature"):
+        check(made, make_space(made, "x.toml"), "x.toml")
+
+
+def test_the_parameter_whose_values_get_equal_numbers_of_trials_has_no_open_condition() -> None:
+    rate = {"choices": [0.1, 0.2], "when": {"pooling": "mean"}}
+    space = {"temperature": rate, "pooling": ["cls", "mean"]}
+    with raises_input_error(file="x.toml", key="by"):
+        make_space(study("simcse", by="temperature", space=space), "x.toml")
+    fixed = study(
+        "simcse", by="temperature", space={"temperature": rate}, config={"pooling": "mean"}
+    )
+    assert make_space(fixed, "x.toml").names == ["temperature"]
+
+
+def test_the_first_trial_has_its_turn_of_by_where_the_default_is_none_of_its_values() -> None:
+    more = {"sampler": "random", "trials": 1, "defaults_first": True, "by": "view"}
+    values = {"view": ["eda", "crop"], "eda": "declared"}
+    made = study(space=values, **more)
+    space = make_space(made, "x")
+    assert space.fixed["view"] == "dropout"
+    first, second = plan_trials(made, space)
+    assert first == {"view": "eda", "eda": space.fixed["eda"]}
+    assert second == {"view": "crop"}
+    trial = optuna.trial.FixedTrial({"view": "eda", "eda": 0.1})
+    assert space.suggest(trial, first=True) == {"view": "eda", "eda": 0.1}  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

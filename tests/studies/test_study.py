@@ -11,12 +11,14 @@ from typing import Any
 import optuna
 import pytest
 
+from harness import api
 from harness.cli import main
-from harness.results.store import read_records
+from harness.results.comparison import ComparisonFile
+from harness.results.store import read_records, write_comparison_file
 from studies.definition.space import make_space, plan_trials
 from studies.definition.study import presets, read_study
 from studies.samplers import check
-from studies.storage import lock_study
+from studies.storage import create_or_resume, lock_study, open_storage
 from tests.support import own_files, short_runs
 from tests.support.configurations import know_base_models
 from tests.support.errors import raises_input_error
@@ -145,6 +147,50 @@ def test_a_failed_trial_is_reported_and_the_same_call_tries_it_again(
 def test_another_space_under_the_same_name_is_refused(tmp_path: Path) -> None:
     search(tmp_path, space={"dimension": [2]})
     with raises_input_error(file='study "cheap"'):
+        search(tmp_path)
+
+
+def test_a_study_does_not_go_on_with_other_data_than_its_trials_had(tmp_path: Path) -> None:
+    file = own_files.pairs_file(tmp_path / "pairs.csv", 20)
+    keys: dict[str, Any] = {"suites": [str(file)], "objective": "pairs.csv"}
+    keys |= {"sampler": "random", "space": {"dimension": [2, 4]}}
+    work = tmp_path / "work"
+    first = outcomes(search(work, trials=1, **keys))
+    text = file.read_text()
+    own_files.pairs_file(file, 21)
+    with raises_input_error(file='study "cheap"') as error:
+        search(work, trials=2, **keys)
+    assert "pairs.csv changed" in str(error.value)
+    file.write_text(text)
+    assert outcomes(search(work, trials=2, **keys))[:1] == first
+
+
+def test_a_study_without_a_scored_trial_begins_with_what_the_files_hold_now(tmp_path: Path) -> None:
+    def check(version: int, *, scored: bool) -> None:
+        stored = create_or_resume(storage, study, {"the code of random": version}, "study.toml")
+        if scored:
+            stored.add_trial(optuna.trial.create_trial(value=0.5))
+
+    study = read_study(CHEAP)
+    storage = open_storage(tmp_path)
+    check(1, scored=False)
+    check(2, scored=True)
+    check(2, scored=False)
+    with raises_input_error(file="study.toml"):
+        check(3, scored=False)
+
+
+def test_a_study_with_the_name_of_a_paper_has_its_own_report(tmp_path: Path) -> None:
+    found = search(tmp_path, name="simcse", space={"dimension": [2, 4]})
+    assert found.table("trials")["Parameters: dimension"].tolist() == ["2", "4"]
+    rebuilt = api.report("simcse", tmp_path, formats=["md"])
+    for file in (rebuilt["md"], found.files / "report.md"):
+        assert "Search space" in file.read_text()
+
+
+def test_a_study_does_not_take_the_name_of_a_comparison(tmp_path: Path) -> None:
+    write_comparison_file(tmp_path, ComparisonFile(name="cheap", runs=()))
+    with raises_input_error(key="name"):
         search(tmp_path)
 
 

@@ -4,6 +4,7 @@ needs no training.
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 from collections.abc import Iterator
@@ -18,7 +19,11 @@ from harness import api
 from harness.results.record import Record
 from harness.results.store import RunFolder
 from harness.runs import runner
-from studies.trials import TrialResult
+from studies.definition.space import make_space
+from studies.definition.study import read_study
+from studies.proposer import OpenTrial, objective_value
+from studies.trials import TrialResult, result_of
+from tests.support import invented_runs
 from tests.support.forks import run_fork
 from tests.support.small_studies import NATURAL, TRAINED, dev_steps, outcomes, record_times, search
 
@@ -60,6 +65,42 @@ def test_the_value_of_a_trial_is_the_best_dev_score_of_its_run(done: Any) -> Non
         ]
         assert len(scores) == 4
         assert value == max(scores[1:])  # the first is that of the untrained model
+
+
+def test_a_trial_that_diverged_is_worse_than_every_model(tmp_path: Path) -> None:
+    config = {key: value for key, value in TRAINED["config"].items() if key != "learning_rate"}
+    keys = {**TRAINED, "config": config, "space": {"learning_rate": [3e-4, 1e30]}}
+    found = search(tmp_path, keys)
+    frame = found.trials().set_index("learning_rate")
+    assert frame["status"].tolist() == ["finished", "diverged"]
+    assert frame.loc[1e30, f"{NATURAL} dev"] == 0.0
+
+
+def test_a_collapsed_trial_has_the_score_at_which_it_was_stopped(tmp_path: Path) -> None:
+    study = read_study({**TRAINED, "objective": "dev"})
+    ended = {"status": "collapsed", "training": {"initial_dev": 0.6, "final": {"spearman": 0.03}}}
+    record = invented_runs.run(tmp_path, "simcse", **ended)  # type: ignore[arg-type]
+    assert objective_value(record, study, tmp_path) == 0.03
+    undefined = record.model_copy(update={"training": {"final": {"spearman": math.nan}}})
+    assert objective_value(undefined, study, tmp_path) == 0.0
+    diverged = record.model_copy(update={"status": "diverged"})
+    assert objective_value(diverged, study, tmp_path) == 0.0
+
+
+def test_a_trial_says_that_one_of_its_seeds_collapsed(tmp_path: Path) -> None:
+    study = read_study({**TRAINED, "seeds": [101, 102]})
+    space = make_space(study, "study")
+    stored = optuna.create_study(direction="maximize")
+    config = space.points()[0]
+    trial = OpenTrial(stored.ask(), stored, study, config, tmp_path)
+    fallen = {"final": {"spearman": 0.02}}
+    first = invented_runs.run(tmp_path, "simcse", seed=101, status="collapsed", training=fallen)
+    second = invented_runs.run(tmp_path, "simcse", seed=102, training={"best_dev": 0.5})
+    for record in (first, second):
+        trial.add(record, executed=True)
+    (ended,) = stored.trials
+    assert ended.value == pytest.approx(0.26)
+    assert (result_of(ended).status, result_of(ended).reason) == ("collapsed", "invented")
 
 
 def test_the_best_run_enters_a_comparison_without_training(done: Any) -> None:
