@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
@@ -144,20 +145,25 @@ def test_names_are_no_commands_and_no_markup(run: Run, tmp_path: Path) -> None:
 
 
 def test_two_models_are_scored_on_a_file_of_pairs(run: Run, tmp_path: Path) -> None:
-    from harness.sources import embedded_rows
-
-    lines = ["sentence1,sentence2,score"]
-    texts = [row["text"].replace('"', "") for row in embedded_rows("sentences", ("a",))[:60]]
-    for n, text in enumerate(texts):
-        lines.append(f'"{text}","{texts[(n * 7) % 60]}",{n % 6}')
-    (tmp_path / "pairs.csv").write_text("\n".join(lines) + "\n")
-    model = "embedded:mini-bert"
-    decision, _, runner = run(
-        baseline_model=model, model=model, suite="pairs.csv", not_worse_by="0.3"
-    )
-    assert decision in ("keep", "drop", "undecided"), decision
+    """Pairs are at angles that the vectors of one file have in the order of the scores, and those of
+    the other in no order.
+    """
+    count = 60
+    first = [f"the first text {n}" for n in range(count)]
+    second = [f"the second text {n}" for n in range(count)]
+    pairs = pd.DataFrame({"sentence1": first, "sentence2": second, "score": range(count)})
+    pairs.to_csv(tmp_path / "pairs.csv", index=False)
+    ordered = np.linspace(3, 0.1, count)
+    angles = {"good": ordered, "bad": np.random.default_rng(0).permutation(ordered)}
+    for name, angle in angles.items():
+        vectors = [[1.0, 0.0]] * count + np.stack([np.cos(angle), np.sin(angle)], 1).tolist()
+        table = pd.DataFrame({"text": first + second, "vector": vectors})
+        table.to_parquet(tmp_path / f"{name}.parquet")
+    models = {"baseline_model": "bad.parquet", "model": "good.parquet"}
+    decision, code, runner = run(**models, suite="pairs.csv")
+    assert (decision, code) == ("keep", 0)
     assert "candidate against baseline" in (runner / "harness-comment.md").read_text()
-    said, code, _ = run(baseline_model=model, suite="pairs.csv")
+    said, code, _ = run(baseline_model="bad.parquet", suite="pairs.csv")
     assert code == 1
     assert "give scores, or baseline-model, model and suite" in said
 
