@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import hashlib
 import random
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 if TYPE_CHECKING:
     import numpy as np
@@ -152,25 +153,56 @@ def torch_generator(seed: int, purpose: str, device: str = "cpu") -> torch.Gener
     return generator.manual_seed(derive(seed, purpose))
 
 
+class _TorchStates(NamedTuple):
+    """States of torch's own generators: the processor's, and those of the GPUs in use."""
+
+    processor: torch.Tensor
+    devices: list[torch.Tensor]
+
+
 @contextmanager
 def preserve_random_state() -> Iterator[None]:
-    """Give the caller's generators (Python's, NumPy's, torch's) back as they were."""
+    """Give the caller's generators (Python's, NumPy's, torch's) back as they were.
+
+    torch is not imported for this, which takes seconds: who imports it later finds it new.
+    """
     import numpy as np
-    import torch
 
     python = random.getstate()
     numpy = np.random.get_state()
-    processor = torch.get_rng_state()
-    # A GPU that nothing has used yet is not started for this.
-    devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
+    torch_states = _torch_states()
     try:
         yield
     finally:
         random.setstate(python)
         np.random.set_state(numpy)
-        torch.set_rng_state(processor)
-        if devices:
-            torch.cuda.set_rng_state_all(devices)
+        _set_torch_states(torch_states)
+
+
+def _torch_states() -> _TorchStates | None:
+    """Return the states of torch's generators; None where torch has not been imported."""
+    if "torch" not in sys.modules:
+        return None
+    import torch
+
+    # A GPU that nothing has used yet is not started for this.
+    devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
+    return _TorchStates(torch.get_rng_state(), devices)
+
+
+def _set_torch_states(states: _TorchStates | None) -> None:
+    """Set torch's generators; None stands for those of a torch that has just been imported."""
+    if "torch" not in sys.modules:
+        return
+    import torch
+
+    if states is None:
+        new = torch.Generator()  # with the seed that the default one begins with
+        torch.set_rng_state(new.get_state())
+        return
+    torch.set_rng_state(states.processor)
+    if states.devices:
+        torch.cuda.set_rng_state_all(states.devices)
 
 
 def expand_seeds(value: Any) -> Any:

@@ -86,8 +86,8 @@ def test_the_installed_wheel_plans_the_demo_from_an_empty_folder(
     site, empty = tmp_path / "site", tmp_path / "empty"
     empty.mkdir()
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    target = ["--no-index", "--no-deps", "--target", str(site), str(wheel_of(built))]
-    subprocess.run([*install, *target], check=True, capture_output=True)
+    target = ["--no-index", "--no-deps", "--no-compile", "--target", str(site)]
+    subprocess.run([*install, *target, str(wheel_of(built))], check=True, capture_output=True)
     where = {**os.environ, "PYTHONPATH": str(site), "COLUMNS": "200"}
     code = "import harness, sys; from harness.cli import main; print(harness.__file__); sys.exit(main())"
     done = subprocess.run(

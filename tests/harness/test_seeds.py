@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import hashlib
 import random
+import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -105,4 +107,17 @@ def test_generators_are_given_back_after_an_error_too() -> None:
         fail()
     after = torch.rand(1)
     torch.manual_seed(5)
+    assert torch.equal(after, torch.rand(1))
+
+
+def test_torch_that_is_imported_meanwhile_is_as_after_its_import(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with ExitStack() as stack:
+        with monkeypatch.context() as patch:
+            patch.delitem(sys.modules, "torch")  # as in a process that has not imported it
+            stack.enter_context(preserve_random_state())
+        torch.manual_seed(6)
+    after = torch.rand(1)
+    torch.manual_seed(67280421310721)  # the default of torch's documentation
     assert torch.equal(after, torch.rand(1))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import site
 import subprocess
 import sys
 import sysconfig
@@ -12,9 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from harness import registry
 from harness.cli import main
 from harness.commands.new import package_files
+from harness.tasks import catalogue
 from tests.support.errors import raises_input_error
+from tests.support.forks import run_fork
 
 REPOSITORY = Path(__file__).parents[3]
 NAMES = {"method": "own_contrast", "task": "own-order"}
@@ -45,17 +50,39 @@ def test_the_packages_are_installed_and_their_tests_pass(
     environment.pop("PYTHONPATH", None)
     install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-index"]
     options = ["--quiet", "--no-deps", "--no-build-isolation", *editable]
-    for command in ([*install, *options], [str(python), "-m", "pytest", "-q", *folders]):
-        done = subprocess.run(
-            command,
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-    assert "6 passed" in done.stdout
+    done = subprocess.run(
+        [*install, *options],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (packages,) = python.parents[1].glob("lib/python*/site-packages")
+    output = tmp_path / "output.txt"
+    code = run_fork(_run_tests, packages, folders, output)
+    assert code == 0, output.read_text()
+    assert "6 passed" in output.read_text()
+
+
+def _run_tests(packages: Path, folders: list[str], output: Path) -> None:
+    """End this process, which is a fork, as pytest does in the environment of those packages.
+
+    It has imported the libraries, and forgets what it knows of plugins.
+    """
+    stream = os.open(output, os.O_CREAT | os.O_WRONLY)
+    for number in (1, 2):
+        os.dup2(stream, number)
+    sys.stdout = sys.__stdout__
+    sys.stderr = sys.__stderr__
+    site.addsitedir(str(packages))
+    importlib.invalidate_caches()
+    registry._read_entry_points.cache_clear()
+    catalogue.offers.cache_clear()
+    code = pytest.main(["-q", "-p", "no:cacheprovider", *folders])
+    sys.stdout.flush()
+    os._exit(code)
 
 
 @pytest.mark.parametrize("kind", list(NAMES))
