@@ -23,6 +23,7 @@ from reports.tables.certainty import against_base
 from reports.tables.score_cells import ADDED
 from reports.tables.suites import sts_tables
 from tests.support import short_runs, synthetic
+from tests.support.bases import narrow_bert
 
 TASKS = ("STS12", "STS-B")
 NATURAL = "Embedded-STS-natural"
@@ -160,6 +161,7 @@ def test_each_row_of_a_new_user_s_file_has_its_own_start(
         "max_steps": 2,
         "corpus": text,
         "dev": dev,
+        "base_models": [narrow_bert()],
     }
     api.compare(
         {**experiment, "precision": "fp32", "methods": rows}, workdir=tmp_path, tracking_uri="none"
