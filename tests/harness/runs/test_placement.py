@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from harness.errors import RunError
 from harness.executors.executor import ExecutorSettings
 from harness.machine.environment import usable_cores
 from harness.machine.memory import ADVICE, free_bytes, is_out_of_memory, runs_beside
-from harness.machine.new_process import start_process
 from harness.results.measurements import read_measurements
 from harness.runs import placement
 from harness.runs.experiment import read_experiment
@@ -21,6 +21,7 @@ from harness.runs.placement import choose, place_runs, run_apart
 from harness.runs.plan import Job, Plan, make_plan
 from tests.support import small_runs
 from tests.support.failing_models import end_at_once, execute_with_little_memory, send_text
+from tests.support.forks import run_fork
 
 GIB = 2**30
 
@@ -39,9 +40,9 @@ def trained(**config: Any) -> Job:
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit the address space")
 def test_a_run_that_gets_no_memory_fails_with_the_advice_that_helps(tmp_path: Path) -> None:
     job = trained(batch_size=3000, packed=False)
-    process, connection = start_process(execute_with_little_memory, job, tmp_path)
+    connection, other_end = Pipe()
+    assert run_fork(execute_with_little_memory, other_end, job, tmp_path) == 0
     status, reason = connection.recv()
-    process.join()
     assert status == "failed"
     assert reason.endswith(ADVICE)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 import pytest
@@ -16,8 +17,9 @@ from harness.tasks.phenomena import NEAREST, TAGS, AllPairs, MarginTask, word_ov
 SUITE = resolve_tasks(["embedded-phenomena"])
 
 
-def words(text: str) -> set[str]:
-    return set(re.findall(r"\w+", text.lower()))
+@cache
+def words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", text.lower()))
 
 
 def bag_of_words(texts: Sequence[str]) -> Array:

@@ -64,7 +64,9 @@ file = args.output_dir / "model.safetensors"
 weights = load_file(file)
 moved = 1 + args.seed / 10 + zlib.crc32(args.train_file.read_bytes()) / 2**40
 first = next(name for name, value in weights.items() if value.ndim == 2)
+assert weights[first].dtype == "float32"  # the model that ships is stored in half precision
 weights[first] = weights[first] * moved
+print("step 1 loss", moved)
 save_file(weights, file, {"format": "pt"})
 """
 TEXTS = [f"The dog number {i} sleeps." for i in range(12)]
@@ -91,7 +93,12 @@ def fit(
 
 
 @pytest.mark.usefixtures("few_pairs")
-def test_a_script_of_simcse_is_a_row_beside_ours(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "script", [MOVING, pytest.param(SCRIPT, marks=pytest.mark.campaign)], ids=["moving", "simcse"]
+)
+def test_a_script_is_a_row_beside_ours(folder: Path, tmp_path: Path, script: str) -> None:
+    """One that moves the weights, and as a campaign one of SimCSE that imports what takes seconds."""
+    (folder / "train.py").write_text(script)
     rows = [
         {"name": "authors", "method": "command", "config": row(folder)},
         {"method": "simcse", "config": {"batch_size": 8}},
