@@ -18,6 +18,7 @@ from harness.config import nearest
 from harness.errors import InputError
 from harness.files.code import Importing
 from harness.files.exits import ENDS
+from harness.files.imports import names_code
 from harness.files.model_names import OBJECT
 
 OWN = "sentence-harness"  # the package that the built-in plugins come from
@@ -188,6 +189,12 @@ def load(group: Group, name: str) -> Any:
         )
     points = _points(group.entry_points).get(name, ())
     if not points:
+        if group is METHODS and names_code(name):
+            raise InputError(
+                f'a method has a name; "{name}" is code',
+                key=name,
+                remedy=f'write loss = "{name}" in a file, and "{LOSS}{name}" in its place elsewhere',
+            )
         known = names(group)
         raise InputError(
             f'unknown {group.noun} "{name}"{nearest(name, known)}; known: {", ".join(known) or "none"}',

@@ -38,6 +38,11 @@ def import_path(path: str, *, key: str) -> Any:
     module, colon, name = path.partition(":")
     if not colon or not module or not name:
         raise InputError(f'expected "module:name", not "{path}"', key=key)
+    stem, dot, end = module.rpartition(".")
+    if dot and end == "py":
+        raise InputError(
+            f'"{path}" names a file', key=key, remedy=f'write its module: "{stem}:{name}"'
+        )
     folder = str(Path.cwd())
     added = folder not in sys.path
     if added:

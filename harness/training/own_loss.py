@@ -12,6 +12,7 @@ import torch
 from pydantic import create_model
 from torch import Tensor, nn
 
+from harness import registry
 from harness.config import nearest, option
 from harness.encoder import Encoder
 from harness.errors import HarnessError, InputError
@@ -424,9 +425,9 @@ def method_from_path(path: str) -> type[Method]:
         InputError: no such module or name, or it is no loss.
     """
     found = import_path(path, key="loss")
-    if isinstance(found, type) and issubclass(found, Method):
-        return found
     name = LOSS + path
+    if isinstance(found, type) and issubclass(found, Method):
+        return found if _is_installed(found) else _rename(found, name)
     if isinstance(found, nn.Module):
         return make_loss_method(found, name=name)
     if not callable(found):
@@ -435,6 +436,21 @@ def method_from_path(path: str) -> type[Method]:
     if isinstance(found, type) or len(_arguments_needed(found)) < 2:
         return make_loss_method(build=found, name=name)
     return make_loss_method(found, name=name)
+
+
+def _is_installed(kind: type[Method]) -> bool:
+    """True of a method that every process finds by its own name, as a package registers it."""
+    name = getattr(kind, "name", "")
+    shared = {*registry.names(registry.METHODS)} - registry.names_of_process(registry.METHODS)
+    return name in shared and registry.load(registry.METHODS, name) is kind
+
+
+def _rename(kind: type[Method], name: str) -> type[Method]:
+    """Return a method under the name by which other processes import it."""
+    attributes = {"name": name, "__module__": kind.__module__, "__doc__": kind.__doc__}
+    if "version" in vars(kind):  # of this class alone: it is not inherited
+        attributes["version"] = vars(kind)["version"]
+    return type(kind.__name__, (kind,), attributes)
 
 
 def _arguments_needed(function: Callable[..., Any]) -> list[str]:

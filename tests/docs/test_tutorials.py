@@ -5,14 +5,18 @@ updates and seeds.
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import torch
 
 from docs.make import REPOSITORY
 from harness.cli import build_parser
@@ -136,6 +140,23 @@ def test_the_study_ends_with_a_row(folders: dict[str, Path]) -> None:
     work = folders["study"] / "work"
     assert (work / "reports/temperature/experiments/held-out.toml").is_file()
     assert list(work.glob("reports/*/index.html"))
+
+
+def test_the_temperature_of_the_example_is_learnt() -> None:
+    (text,) = (
+        text for _, title, text in blocks("your-own-loss") if title == "learnt_temperature.py"
+    )
+    module: dict[str, Any] = {"__name__": "learnt_temperature"}
+    exec(compile(text, "learnt_temperature.py", "exec"), module)
+    method = module["LearntTemperature"]()
+    heads = method.heads(None)
+    with torch.no_grad():
+        heads.log_scale.zero_()
+    encoder = SimpleNamespace(two_views=lambda texts: (torch.eye(2), torch.eye(2)))
+    terms = method.loss(encoder, heads, SimpleNamespace(texts=["a", "b"]))
+    terms["loss"].backward()
+    assert terms["loss"].item() == pytest.approx(math.log(1 + math.exp(-1)))
+    assert heads.log_scale.grad.item() == pytest.approx(-1 / (1 + math.e))
 
 
 def test_every_block_is_one_that_is_run_or_a_session() -> None:

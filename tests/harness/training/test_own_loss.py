@@ -311,18 +311,47 @@ def test_parameters_of_a_loss_are_options_that_a_study_can_search() -> None:
     assert error.value.key == "skale"
 
 
+MODULE = """
+import harness
+from harness.config import option
+from harness.training import TrainedMethod, ViewsConfig
+
+
+class Config(ViewsConfig):
+    weight: float = option(1.0, "of the loss", gt=0)
+
+
+class Pull(TrainedMethod):
+    name = "pull"
+    Config = Config
+
+    def loss(self, encoder, heads, batch):
+        a, b = encoder.two_views(batch.texts)
+        return {"loss": self.config.weight * attract(a, b)}
+
+
+def attract(a, b):
+    return (a - b).square().sum(dim=1).mean()
+
+
+@harness.loss
+def near(a, b):
+    return attract(a, b)
+"""
+
+
 @pytest.mark.usefixtures("few_pairs")
 def test_a_loss_in_a_file_is_a_row_for_every_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "mylosses.py").write_text(
-        "def attract(a, b):\n    return (a - b).square().sum(dim=1).mean()\n"
-    )
+    (tmp_path / "mylosses.py").write_text(MODULE)
     monkeypatch.chdir(tmp_path)
     st = "sentence_transformers.sentence_transformer.losses:MultipleNegativesRankingLoss"
     rows = [
         {"loss": "mylosses:attract", "view": "shuffle", "config": {"pooling": "cls"}},
         {"loss": st, "config": {"scale": 5.0, "pooling": "cls"}},
+        {"loss": "mylosses:Pull", "config": {"pooling": "cls", "weight": 2.0}},
+        {"loss": "mylosses:near", "config": {"pooling": "cls"}},
     ]
     found = harness.compare(
         {"name": "own", "methods": rows, "shared": {"batch_size": 8}},
@@ -336,7 +365,11 @@ def test_a_loss_in_a_file_is_a_row_for_every_process(
         formats=[],
     )
     specs = {record.row: record.spec for record in found.records if record.spec.trained}
-    assert set(specs) == {"attract", "MultipleNegativesRankingLoss"}
+    assert set(specs) == {"attract", "MultipleNegativesRankingLoss", "Pull", "near"}
+    # Methods that no package registers have the names by which another process imports them.
+    assert specs["Pull"].method == "loss:mylosses:Pull"
+    assert specs["near"].method == "loss:mylosses:near"
+    assert specs["Pull"].config["weight"] == 2.0
     assert specs["attract"].config["view"] == "shuffle"
     assert specs["MultipleNegativesRankingLoss"].config["scale"] == 5.0
     assert all(record.status == "finished" for record in found.records)
@@ -347,6 +380,22 @@ def test_a_loss_that_is_not_there_is_one_line() -> None:
     with pytest.raises(InputError) as error:
         registry.load(registry.METHODS, "loss:torch:no_such_loss")
     assert error.value.key == "loss"
+
+
+def test_a_method_that_is_installed_keeps_its_name() -> None:
+    kind = registry.load(registry.METHODS, "loss:methods.simcse:SimCSE")
+    assert kind is registry.load(registry.METHODS, "simcse")
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "remedy"),
+    [("mylosses:Pull", "mylosses:Pull", "loss:mylosses:Pull"), ("loss:a.py:B", "loss", '"a:B"')],
+)
+def test_code_in_place_of_a_name_has_the_name_to_write(name: str, key: str, remedy: str) -> None:
+    with pytest.raises(InputError) as error:
+        registry.load(registry.METHODS, name)
+    assert error.value.key == key
+    assert remedy in (error.value.remedy or "")
 
 
 def test_two_losses_of_one_name_are_refused(tmp_path: Path) -> None:
