@@ -47,11 +47,12 @@ def open_workdir(place: Path) -> Iterator[Path]:
             'no work directory and no archive of one; "shipped" names those of the package',
             file=place,
         )
-    from harness.sources.remote.cache_folder import unpack_once
+    from harness.sources.remote.cache_folder import unpack_for_now
 
-    with TemporaryDirectory(prefix="harness-records-") as folder:
+    with TemporaryDirectory(prefix="harness-records-") as temporary:
+        unpacked = Path(temporary)
         remedy = "name a work directory, or an archive of `harness pack`"
-        unpacked = unpack_once(place, Path(folder), remedy=remedy)
+        unpack_for_now(place, unpacked, remedy=remedy)
         if not (unpacked / "runs").is_dir():
             raise InputError(
                 "an archive without runs/; expected one of a work directory", file=place

@@ -18,7 +18,7 @@ from pathlib import Path
 from harness.errors import InputError, NoRoom
 from harness.files.atomic import settle
 from harness.files.hashing import sha256_of
-from harness.files.printable import first_line
+from harness.files.printable import first_line, one_line
 from harness.files.reading import expand_user
 from harness.files.zips import SizeLimit, unpack_zip
 
@@ -108,9 +108,10 @@ def make_once(
     return folder
 
 
-def unpack_once(
-    archive: Path, into: Path, *, remedy: str = "delete it to have it downloaded again"
-) -> Path:
+_REMEDY = "delete it to have it downloaded again"
+
+
+def unpack_once(archive: Path, into: Path, *, remedy: str = _REMEDY) -> Path:
     """The folder `into`/<sha256 of the archive> with the archive's files; unpacked unless it is
     there already.
 
@@ -118,23 +119,48 @@ def unpack_once(
         remedy: of an archive that is damaged; the default is that of a download.
 
     Raises:
-        InputError: damaged or truncated archive, a member that is a device or would land outside of
-            the folder (then nothing is unpacked), no space left.
+        InputError: as `unpack`, or no space left.
     """
 
-    def unpack(folder: Path) -> None:
-        if zipfile.is_zipfile(archive):
-            unpack_zip(archive, folder)
-            return
-        try:
-            with tarfile.open(archive, "r:*") as tar:
-                check = SizeLimit(archive)
-                tar.extractall(folder, filter=lambda one, to: _readable(check.count(one), to))  # noqa: S202 - the filter keeps it inside
-        except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
-            why = first_line(error).rstrip(":")
-            raise InputError(f"cannot be unpacked ({why})", file=archive, remedy=remedy) from None
+    def fill(folder: Path) -> None:
+        unpack(archive, folder, remedy)
 
-    return make_once(into / sha256_of(archive), f"the files of {archive.name}", unpack)
+    return make_once(into / sha256_of(archive), f"the files of {archive.name}", fill)
+
+
+def unpack_for_now(archive: Path, folder: Path, *, remedy: str) -> None:
+    """Unpack an archive into an empty folder that is soon removed: nothing waits for the disk, which
+    takes milliseconds a file.
+
+    Raises:
+        InputError: as `unpack`, a link that leads nowhere, or no space left.
+    """
+    with writing(f"the files of {archive.name}", folder):
+        unpack(archive, folder, remedy)
+    for path in folder.rglob("*"):
+        if not path.exists():
+            name = one_line(str(path.relative_to(folder)))
+            message = f'"{name:.100}" in it is a link that leads nowhere'
+            raise InputError(message, file=archive, remedy=remedy)
+
+
+def unpack(archive: Path, folder: Path, remedy: str) -> None:
+    """Unpack a tar or zip file of anyone into an empty folder.
+
+    Raises:
+        InputError: damaged or truncated archive, or a member that is a device or would land outside
+            of the folder (then nothing is unpacked).
+    """
+    if zipfile.is_zipfile(archive):
+        unpack_zip(archive, folder)
+        return
+    try:
+        with tarfile.open(archive, "r:*") as tar:
+            check = SizeLimit(archive)
+            tar.extractall(folder, filter=lambda one, to: _readable(check.count(one), to))  # noqa: S202 - the filter keeps it inside
+    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
+        why = first_line(error).rstrip(":")
+        raise InputError(f"cannot be unpacked ({why})", file=archive, remedy=remedy) from None
 
 
 def _readable(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:

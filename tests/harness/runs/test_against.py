@@ -4,7 +4,9 @@ them is trained.
 
 from __future__ import annotations
 
+import os
 import shutil
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +98,30 @@ def test_an_archive_is_a_work_directory_without_weights_and_equal_runs_give_equa
     with open_workdir(archive) as place:
         assert [r.scores for r in read_records(place, "small")] == [r.scores for r in small.records]
         assert not list(place.rglob("*.safetensors"))
+
+
+def test_an_archive_is_read_without_waiting_for_the_disk(
+    archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files are soon removed, and each would take milliseconds."""
+
+    def wait(handle: int) -> None:
+        raise AssertionError("a file is written to the disk")
+
+    monkeypatch.setattr(os, "fsync", wait)
+    with open_workdir(archive) as place:
+        assert read_records(place, "small")
+
+
+def test_an_archive_with_a_link_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "mine.tar"
+    link = tarfile.TarInfo("runs/record.json")
+    link.type = tarfile.SYMTYPE
+    link.linkname = "nowhere.json"
+    with tarfile.open(file, "w") as tar:
+        tar.addfile(link)
+    with raises_input_error(file=file), open_workdir(file):
+        pass
 
 
 def test_a_damaged_or_different_run_is_not_copied(
