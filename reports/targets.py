@@ -67,6 +67,16 @@ class Target:
             return "Spearman ×100"
         return f"{metric.replace('_', ' ')} ×100"
 
+    def value_of_run(self, run: Run) -> float | None:
+        """A run's mean over the measures, times 100; None where a measure has no score."""
+        values = []
+        for measure in self.measures:
+            value = measure.value(run)
+            if value is None:
+                return None
+            values.append(value)
+        return 100 * float(np.mean(values))
+
     def value(self, row: ResultRow) -> float | None:
         """A row's mean over the measures and over its seeds, times 100; None where a measure has no
         score.

@@ -43,7 +43,6 @@ _PLAIN = {
     "value",
     "n",
     "step",
-    "steps",
     "pair",
     "gold",
     "score",
@@ -102,12 +101,12 @@ def costs(records: Iterable[Record]) -> pd.DataFrame:
                     **r.cost,
                 }
             )
-    keys: dict[str, None] = {}
+    columns = dict.fromkeys(COSTS)
     for line in lines:
-        keys |= dict.fromkeys(line)
-    further = [key for key in keys if key not in COSTS]
-    frame = _tidy(lines, (*COSTS, *further), plain={*_PLAIN, *further})
-    return frame.astype(dict.fromkeys(("steps", *further), "float64"))
+        columns |= dict.fromkeys(line)
+    numbers = [name for name in columns if name not in (*RUN, "status")]
+    frame = _tidy(lines, list(columns), plain={*_PLAIN, *numbers})
+    return frame.astype(dict.fromkeys(numbers, "float64"))
 
 
 def curves(workdir: Path, records: Iterable[Record]) -> pd.DataFrame:

@@ -234,8 +234,7 @@ class Runner:
                 self._stops[job.id] += 1
                 if self._stops[job.id] > _MOST_STOPS:
                     raise self._executor_fault(f"answered {_MOST_STOPS} times without a record")
-                self.waiting[job.id] = jobs
-                self.queue.append(job)
+                self._run_again(job, jobs)
             return
         unscored = []  # on all of their tasks: they came while the run was under way
         for one in jobs:
@@ -244,8 +243,12 @@ class Runner:
             else:
                 self.proposer.finish(one, record, reused=False)
         if unscored:
-            self.waiting[job.id] = unscored
-            self.queue.append(_join(unscored))
+            self._run_again(_join(unscored), unscored)
+
+    def _run_again(self, job: Job, jobs: list[Job]) -> None:
+        """Queue a job that has ended, for the jobs that wait for a record of it."""
+        self.waiting[job.id] = jobs
+        self.queue.append(job)
 
 
 def _join(jobs: Sequence[Job]) -> Job:

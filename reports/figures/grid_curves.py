@@ -9,8 +9,6 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from reports.document.blocks import Figure, slug
 from reports.document.table import number_text
 from reports.figures.style import finish, look, new, plain, style
@@ -145,10 +143,9 @@ def _interval(row: RecordedRow, target: Target) -> Interval | None:
     """Return the mean of a row over seeds, in points, and where the true mean is expected."""
     by_seed = []
     for run in row.finished:
-        parts = [measure.value(run) for measure in target.measures]
-        known = [part for part in parts if part is not None]
-        if len(known) == len(parts):
-            by_seed.append(100 * float(np.mean(known)))
+        value = target.value_of_run(run)
+        if value is not None:
+            by_seed.append(value)
     if not by_seed:
         return None
     mean, sd = mean_sd(by_seed)

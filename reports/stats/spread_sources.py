@@ -240,11 +240,9 @@ def _scores(records: Sequence[Run], target: Target) -> dict[str, float]:
     for record in records:
         if record.status != "finished":
             continue
-        values = [one.value(record) for one in target.measures]
-        known = [value for value in values if value is not None]
-        if len(known) == len(values):
-            mean = float(np.mean(known))
-            found[record.id] = 100 * mean
+        value = target.value_of_run(record)
+        if value is not None:
+            found[record.id] = value
     return found
 
 
