@@ -153,7 +153,8 @@ def add_accuracy(
 
     Args:
         right: (n,) whether each example is right.
-        unit: (n, 1 or 2) the ids of its texts.
+        unit: (n,) what a bootstrap draws of each: the id of its text, or a number that examples share
+            which are no independent evidence.
         subset: the part of the set of each, (n,).
         how: as `add_number` takes it.
     """

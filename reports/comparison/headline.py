@@ -18,7 +18,7 @@ from reports.stats.verdicts import (
     replaces_model,
     starts,
 )
-from reports.suite_targets import name_target, primary_target
+from reports.suite_targets import known_targets, name_target, primary_target
 from reports.targets import Target
 
 NO_GAIN = "Nothing that was trained is better than its untrained start"
@@ -123,6 +123,10 @@ def _why_nothing(comparison: Results, significance: Significance) -> str:
     for row in finished:
         for task, why in _missing_scores(row):
             missing[f"{task}: {why}"] = None
+    others = [other for _, other in known_targets(comparison)]
+    if others and not missing:
+        why = significance.unknown(others[0])
+        return f"No row is compared with another on {others[0].title}: {why}"
     text = "No row has a score by which rows are compared"
     if missing:
         return f"{text} ({_list(list(missing))})"

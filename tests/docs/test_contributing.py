@@ -19,7 +19,7 @@ import pytest
 
 from harness import registry
 from harness.cli import main
-from harness.results.store import read_records
+from harness.results.store import RunFolder, read_records
 from harness.runs.plan import forget_loaded
 from harness.tasks import catalogue
 from reports.comparison import comparison_document
@@ -170,6 +170,9 @@ def test_the_comparison_has_their_rows_and_scores(folder: Path) -> None:
         (score,) = (score for score in run.scores if score.suite == "order")
         assert (score.task, score.metric, score.n) == ("word-order", "accuracy", 300)
         assert run.protocols[score.protocol]["classifier"] == "logistic regression, C = 1"
+        outcomes = RunFolder(folder / "work", run.id).outcomes()
+        assert outcomes["outcome"].mean() == pytest.approx(score.value)
+        assert outcomes["unit"].nunique() == 150, "the forms of a sentence are one unit"
     shown = printed(folder, "compare")
     assert "align_uniform" in shown
     assert "centred" in shown
@@ -198,7 +201,8 @@ def test_the_report_has_a_table_of_their_suite_and_their_table(folder: Path) -> 
         for score in run.scores
         if score.suite == "order"
     )
-    assert suite["rows"][2]["cells"][column["key"]]["text"] == f"{100 * centred:.2f}"
+    # The standard error of 300 examples leaves a second decimal nothing to say.
+    assert suite["rows"][2]["cells"][column["key"]]["text"] == f"{100 * centred:.1f}"
     (line,) = tables["seed-range"]["rows"]  # the other row has one seed
     first, second = (
         run.score("Embedded-STS-natural") for run in runs if run.row == "align_uniform"

@@ -10,7 +10,7 @@ import numpy as np
 
 from harness.sources import embedded_rows
 from harness.tasks.base import TaskResult, finite
-from harness.tasks.protocol import Description, add_score
+from harness.tasks.protocol import add_accuracy
 
 
 class WordOrder:
@@ -46,11 +46,9 @@ class WordOrder:
         y = np.tile([0, 1], len(self.pairs))
         half = len(self.pairs) // 2 * 2  # the first half of the sentences, in both forms
         classifier = LogisticRegression(max_iter=1000).fit(x[:half], y[:half])
-        value = float(classifier.score(x[half:], y[half:]))
-        particular = {"classifier": "logistic regression, C = 1"}
-        protocol = Description(
-            self.name, self.source, "test", "accuracy", self.sha256, particular=particular
-        )
+        right = classifier.predict(x[half:]) == y[half:]
+        sentence = np.arange(len(right)) // 2  # both forms of one are no independent evidence
+        how = {"classifier": "logistic regression, C = 1"}
         result = TaskResult()
-        add_score(result, protocol, suite=self.suite, pooling=pooling, value=value, n=len(y) - half)
+        add_accuracy(result, self, right, sentence, pooling, **how)
         return result

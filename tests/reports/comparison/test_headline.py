@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.results.store import read_records
+from harness.results.store import RunFolder, read_records
 from reports.comparison.headline import headline
 from reports.decide.verdict_answer import verdict
 from reports.figures.intervals import overview
@@ -69,6 +69,18 @@ def test_a_rehearsal_names_no_best_row(made: synthetic.Invented) -> None:
     for results, has_best in ((comparison, True), (rehearsed, False)):
         cells = [cell for table in sts_tables(results) for row in table.rows for cell in row.cells]
         assert any(cell.rank == 1 for cell in cells) is has_best
+
+
+def test_a_score_without_outcomes_is_named_with_what_is_missing(made: synthetic.Invented) -> None:
+    own = {"task": "word-order", "suite": "order", "metric": "accuracy"}
+    for label in ("SimCSE", "SCD"):
+        record = made.add(label, tasks=("STS-B",), curves=False, geometry=False)
+        score = record.scores[0].model_copy(update=own)
+        RunFolder(made.workdir, record.id).write(record.model_copy(update={"scores": [score]}))
+    comparison = read_comparison(made.workdir, "invented")
+    (sentence,) = headline(comparison, Significance(comparison))
+    assert "word-order" in sentence
+    assert "examples" in sentence
 
 
 def test_seeds_that_ended_without_a_score_are_said(made: synthetic.Invented) -> None:
