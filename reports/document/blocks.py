@@ -10,12 +10,23 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from harness.files.hashing import sha256_of_text
 from reports.document.table import Table
+
+_LONGEST = 80  # characters of a slug
 
 
 def slug(text: str) -> str:
-    """A word that serves as an id and as a file name: "geometry-mteb-STS-B" does not change."""
-    return re.sub(r"[^A-Za-z0-9.-]+", "-", text).strip("-.")[:80] or "table"
+    """Return a word that serves as an id and as a file name: "geometry-mteb-STS-B" does not change.
+
+    Where letters of other scripts or a long end are lost, a hash tells two texts apart.
+    """
+    word = re.sub(r"[^A-Za-z0-9.-]+", "-", text).strip("-.")
+    is_lost = any(c.isalnum() and not c.isascii() for c in text) or len(word) > _LONGEST
+    if not is_lost:
+        return word or "table"
+    digest = sha256_of_text(text)[:6]
+    return f"{word[: _LONGEST - 7]}-{digest}".lstrip("-")
 
 
 @dataclass(frozen=True)

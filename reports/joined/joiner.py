@@ -263,12 +263,18 @@ class Joiner:
         return ""
 
     def _compare_conditions(self, runs: Sequence[Record]) -> str:
-        """Return what sets runs apart from the comparison's: base model, text, steps, dev set."""
+        """Return what sets runs apart from the comparison's: base model, text, steps, dev set,
+        precision, and the version of the code that all runs share.
+        """
         models = set()
         texts = set()
         dev = set()
+        precisions = {None}  # of rows that are not trained
+        versions = set()
         for spec in self.specs:
             models.add(spec.model)
+            precisions.add(spec.precision)
+            versions.add(spec.numerics)
             if spec.corpus:
                 texts.add(spec.corpus["sha256"])
             if spec.dev:
@@ -286,6 +292,10 @@ class Joiner:
                 found[f"{planned:,} training steps"] = None
             if spec.dev and spec.dev["sha256"] not in dev:
                 found["another dev set"] = None
+            if spec.precision not in precisions:
+                found[f"trained in {spec.precision}"] = None
+            if spec.numerics not in versions:
+                found["another version of the training code"] = None
         return ", ".join(found) or AS_THE_OTHERS
 
     def _add_scores(self, source: Path) -> None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from harness.errors import InputError
 from reports.document.table import Cell, Column, Table, TableRow, number
 from reports.papers.definition import Definition, Published
+from reports.records.run_library import read_number
 from reports.stats.estimate import mean_sd
 
 KEY = "seeds"
@@ -17,11 +19,21 @@ SAME = ("model", "base_model", "task", "metric")  # of a published number and it
 
 
 def read_public_runs(definition: Definition) -> list[Published]:
-    """The rows of the file; none where the definition names none."""
+    """Return the rows of the file; none where the definition names none.
+
+    Raises:
+        InputError: no such file, or a row that is no list of numbers.
+    """
     file = definition.public_runs
-    if file:
-        return definition.published_rows(file)
-    return []
+    if not file:
+        return []
+    rows = definition.published_rows(file)
+    for row in rows:
+        for value in row["value"].split(";"):
+            if read_number(value) is None:
+                message = f'expected numbers, as "12.3;12.5", not "{row["value"]:.40}"'
+                raise InputError(message, file=file, key='column "value"')
+    return rows
 
 
 def values_of(runs: Sequence[Published], p: Published) -> list[float]:
@@ -55,12 +67,13 @@ def seed_table(runs: Sequence[Published], published: Sequence[Published]) -> Tab
         found = []
         for p in published:
             if all(row[key] == p[key] for key in SAME):
-                found.append(float(p["value"]))
+                found.append(read_number(p["value"]))
         reaching = Cell("–", state="empty")
         printed = Cell("–", state="empty")
-        if found:
-            printed = number(found[0])
-            count = _reaching(values, found[0])
+        first = next((value for value in found if value is not None), None)
+        if first is not None:
+            printed = number(first)
+            count = _reaching(values, first)
             reaching = Cell(f"{count} of {len(values)}", value=count, state="value")
         cells = (
             Cell(row["task"]),

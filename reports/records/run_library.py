@@ -205,7 +205,9 @@ def trained_on(record: Record) -> tuple[Any, ...]:
 
 
 def _rows(records: Iterable[Record]) -> tuple[RecordedRow, ...]:
-    """Rows in the order of method, base model and options, with the newest run of each seed."""
+    """Return rows in the order of method, base model and options, with the newest run of each seed
+    by the newest code.
+    """
     groups: dict[tuple[str, str, str], dict[tuple[Any, ...], list[Record]]] = {}
     for record in records:
         options = f"{record.rehearsal} {record.spec.precision} {options_of(record)}"
@@ -217,7 +219,7 @@ def _rows(records: Iterable[Record]) -> tuple[RecordedRow, ...]:
     for (_, base_model, _), by_data in sorted(groups.items()):
         _join_unfinished(by_data)
         for members in by_data.values():
-            newest_last = sorted(members, key=_age)
+            newest_last = _leave_out_earlier_code(sorted(members, key=_age))
             by_seed = {record.seed: record for record in newest_last}
             label = newest_last[-1].row
             name = label
@@ -229,6 +231,23 @@ def _rows(records: Iterable[Record]) -> tuple[RecordedRow, ...]:
             runs = [by_seed[seed] for seed in sorted(by_seed)]
             rows.append(RecordedRow.of_records(name, base_model, runs))
     return tuple(rows)
+
+
+def _leave_out_earlier_code(newest_last: Sequence[Record]) -> list[Record]:
+    """Return runs without finished ones of other code, base model or files than the newest one has:
+    the mean over both would be that of neither.
+    """
+
+    def made_by(record: Record) -> tuple[Any, ...]:
+        spec = record.spec
+        return spec.version, spec.numerics, spec.model, spec.inputs
+
+    newest = made_by(newest_last[-1])
+    kept = []
+    for record in newest_last:
+        if record.status != "finished" or made_by(record) == newest:
+            kept.append(record)
+    return kept
 
 
 def _age(record: Record) -> tuple[bool, str, str, str]:

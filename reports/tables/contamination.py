@@ -32,13 +32,11 @@ def contamination(comparison: RecordedResults) -> list[Block]:
     rows: list[TableRow] = []
     notes: list[str] = []
     for text in texts:
-        found = {}
-        for (task, source), data in tasks.items():
-            found[task] = find_task_overlap(text, task, source, data)
         met = []
         clean = []
         unknown = []
-        for task, one in found.items():
+        for (task, source), data in tasks.items():
+            one = find_task_overlap(text, task, source, data)
             if one is None:
                 unknown.append(task)
             elif one.share:

@@ -98,14 +98,20 @@ def _find_judged_rows(rows: Sequence[ResultRow], significance: Significance) -> 
 def _limits_of_selection(comparison: RecordedResults) -> list[str]:
     """Say on which dev sets checkpoints were selected; nothing where none was."""
     tasks = set()
+    last: dict[str, None] = {}
     for record in comparison.records:
-        if record.dev and record.dev.get("task"):
+        if record.config.get("select") == "last":
+            last[record.row] = None
+        elif record.dev and record.dev.get("task"):
             tasks.add(str(record.dev["task"]))
     if not tasks:
         return []
+    but = ""
+    if last:
+        but = f" (of {', '.join(last)} the last one)"
     return [
-        f"Trained rows use the checkpoint with the best score on the dev part of {', '.join(sorted(tasks))}. No test "
-        "score took part in this choice, but tasks of the same kind are favoured."
+        f"Trained rows use the checkpoint with the best score on the dev part of {', '.join(sorted(tasks))}{but}. "
+        "No test score took part in this choice, but tasks of the same kind are favoured."
     ]
 
 

@@ -19,14 +19,15 @@ from harness.results.store import RunFolder
 from reports.document.blocks import Document, slug
 from reports.load import RecordedResults
 from reports.results import base_name
+from reports.suite_targets import find_suite
 
 _SCHEMA = "0.3.0"  # of github.com/evaleval/every_eval_ever
-_RANGES: dict[str, tuple[Any, Any]] = {  # metric -> its bounds; those of all others are 0 and 1
-    "spearman": (-1, 1),
-    "pearson": (-1, 1),
-    "mean_cosine": (-1, 1),
+_ANY = ("-Infinity", "Infinity")
+# A word of a metric's name -> its bounds, the first one that fits; those of all others are 0 and 1.
+_RANGES: dict[str, tuple[Any, Any]] = {
+    **dict.fromkeys(("spearman", "pearson", "kendall", "mcc", "cosine"), (-1, 1)),
     "uniformity": ("-Infinity", 0),
-    **dict.fromkeys(("alignment", "effective_rank", "rankme", "std", "seconds"), (0, "Infinity")),
+    **dict.fromkeys(("alignment", "rank", "rankme", "std", "seconds", "second"), (0, "Infinity")),
 }
 _LOWER_IS_BETTER = ("uniformity", "alignment", "mean_cosine", "seconds")
 _CRATE = "https://w3id.org/ro/crate/1.1"
@@ -109,9 +110,27 @@ def _about(comparison: RecordedResults, record: Record) -> dict[str, Any]:
     }
 
 
+def _bounds_of(score: Score) -> tuple[Any, Any]:
+    """Return the lowest and the highest value of a score's metric; any number where the score is
+    beyond what is known of it.
+    """
+    words = score.metric.removeprefix("cosine_").split("_")
+    low, high = next((_RANGES[word] for word in _RANGES if word in words), (0, 1))
+    if float(low) <= score.value <= float(high):
+        return low, high
+    return _ANY
+
+
+def _is_lower_better(score: Score) -> bool:
+    suite = find_suite(score.suite)
+    if suite is not None and not suite.higher_is_better:
+        return True
+    return score.metric in _LOWER_IS_BETTER or score.metric.endswith("_seconds")
+
+
 def _result(record: Record, score: Score) -> dict[str, Any]:
     data = (record.protocols.get(score.protocol) or {}).get("data")
-    low, high = _RANGES.get(score.metric.removeprefix("cosine_"), (0, 1))
+    low, high = _bounds_of(score)
     source: dict[str, Any] = {"dataset_name": score.task, "source_type": "other"}
     if score.source == "mteb" and isinstance(data, dict) and len(data) == 1:
         source |= {
@@ -132,7 +151,7 @@ def _result(record: Record, score: Score) -> dict[str, Any]:
             "metric_id": score.metric,
             "metric_name": score.metric,
             "score_type": "continuous",
-            "lower_is_better": score.metric in _LOWER_IS_BETTER,
+            "lower_is_better": _is_lower_better(score),
             "min_score": low,
             "max_score": high,
             "metric_parameters": {"aggregation": score.aggregation, "protocol": score.protocol},

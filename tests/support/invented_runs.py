@@ -98,7 +98,7 @@ def run(
     options |= {**(config or {}), "seed": seed}
     fields = {
         "method": method,
-        "version": f"{comparison} {count + 1}",
+        "held": count + 1,  # for an id of its own
         "config": options,
         "base_model": base,
         "model": base,

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from reports.document.blocks import Document, Section
+from reports.document.blocks import Document, Section, slug
 from reports.document.table import Cell, Column, Table, TableRow, absent, number, rank_cells
 from reports.write.latex import latex, latex_table, latex_text, table_file
 from reports.write.markdown import csv_table, markdown_table, markdown_text
@@ -45,6 +45,15 @@ def test_best_and_second_by_block_and_shown_digits():
         TableRow((Cell("g"), absent("collapsed")), "y"),
     ]
     assert [row.cells[1].rank for row in table(*rows).rows] == [1, 1, 0, 1, 2, 0, 0]
+
+
+def test_names_have_folders_of_their_own_in_any_script_and_length() -> None:
+    for name in ("geometry-mteb-STS-B", "mine", "scd-bert-base.v2", "a" * 80):
+        assert slug(name) == name
+    names = ["比較", "実験", "données", "donnees", *(f"{'long-' * 20}{end}" for end in "ab")]
+    words = {slug(name) for name in names}
+    assert len(words) == len(names)
+    assert all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.-]{0,79}", word) for word in words)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from harness.results.store import RunFolder
 from reports.build import build_report
 from reports.document.blocks import Figure
 from reports.joined.joined_document import describe_joined, describe_pairs
+from reports.joined.joiner import join
 from reports.load import read_comparison
 from reports.stats.significance import Significance
 from reports.stats.verdicts import Ranking
@@ -189,6 +190,30 @@ def test_an_untrained_row_of_another_base_model_joins_trained_ones(tmp_path: Pat
     rows = {row["name"]: row["cells"] for row in data["tables"]["joined"]["rows"]}
     assert rows.keys() == {"SCD", "SCD, bert-base-uncased", "mean"}
     assert rows["mean"]["conditions"]["text"] == "as the comparison"
+
+
+@pytest.mark.parametrize(
+    ("spec", "conditions"),
+    [
+        ({"precision": "fp32"}, "as the comparison"),
+        ({"precision": "bf16"}, "trained in bf16"),
+        ({"precision": "fp32", "numerics": 7}, "another version of the training code"),
+    ],
+)
+def test_conditions_are_those_of_precision_and_code_too(
+    spec: dict[str, Any], conditions: str, tmp_path: Path
+) -> None:
+    places = {"work": {"precision": "fp32"}, "other": spec}
+    for name, own in places.items():
+        (tmp_path / name).mkdir()
+        made = Invented(tmp_path / name, name, scale=0.5)
+        records = []
+        for seed in (1, 2, 3):
+            row = f"SimCSE of {name}"
+            records.append(made.add(row, seed, tasks=(TASK,), geometry=False, spec=own))
+        write_comparison(tmp_path / name, records, name=name)
+    joined = join(read_comparison(tmp_path / "work", "work"), [tmp_path / "other"])
+    assert [one.conditions for one in joined.rows] == ["as the comparison", conditions]
 
 
 def test_a_row_has_no_start_of_another_base_model(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ several.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -162,3 +163,16 @@ def test_the_parts_of_a_comparison_are_rows_of_it_too(work: Path) -> None:
     write_comparison_file(work, part)
     assert measured(work, 'comparison = "paper"').startswith("76")
     assert measured(work, 'comparison = "pap"') == ""
+
+
+@pytest.mark.parametrize("part", [{"version": 2}, {"numerics": 7}, {"inputs": {"vectors": "ef"}}])
+def test_seeds_of_earlier_code_are_in_no_mean_of_later_ones(
+    part: dict[str, Any], tmp_path: Path
+) -> None:
+    work = tmp_path / "work"
+    for seed in (1, 2, 3):
+        made.run(work, "simcse", seed=seed, corpus=made.WIKI, scores=made.sts(40.0))
+    later = {"finished": "2026-01-01T00:00:00Z", "corpus": made.WIKI, **part}
+    made.run(work, "simcse", seed=1, scores=made.sts(76.0), **later)
+    made.run(work, "simcse", seed=2, scores=made.sts(76.5), **later)
+    assert float(measured(work)) == pytest.approx(76.25)

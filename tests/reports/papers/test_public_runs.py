@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from reports.papers import definition
@@ -13,6 +15,7 @@ from reports.papers.public_runs import (
     values_of,
 )
 from reports.stats.estimate import mean_sd
+from tests.support.errors import raises_input_error
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +56,25 @@ def test_each_stands_under_a_published_number_of_unsupervised_simcse(runs: list[
     reaching = sum(value >= 76.25 for value in values_of(runs, covered[7]))
     assert covered[7]["value"] == "76.25"
     assert row.cells[-1].text == f"{reaching} of 50"
+
+
+def test_an_illegible_published_number_has_no_place_among_the_runs(runs: list[Published]) -> None:
+    published = [{**p, "value": ""} for p in definition.load("simcse").published_rows()]
+    table = seed_table(runs, published)
+    assert table is not None
+    assert {row.cells[1].state for row in table.rows} == {"empty"}
+
+
+def test_public_runs_are_numbers(tmp_path: Path) -> None:
+    head = "paper,table,model,base_model,task,metric,value,source_mark,notes"
+    (tmp_path / "runs.csv").write_text(f"{head}\nP,T,M,B,STS-B,spearman,12.3;;12.5,,\n")
+    (tmp_path / "own.toml").write_text(
+        'title = "T"\npublished = "runs.csv"\npublic_runs = "runs.csv"\n'
+        '[[tables]]\nkey = "t"\ntitle = "T"\n'
+    )
+    own = definition.load(str(tmp_path / "own.toml"))
+    with raises_input_error(file="runs.csv", key="value"):
+        read_public_runs(own)
 
 
 def test_papers_without_public_runs_have_neither_table_nor_remark() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from scipy.stats import spearmanr
 
 from harness.cli import main
 from harness.contamination.check import Overlap, TaskOverlap, write_overlap
-from harness.results.store import RunFolder
+from harness.results.store import RunFolder, read_records
 from reports.document.blocks import Text
 from reports.document.table import Table
 from reports.load import read_comparison
@@ -79,6 +80,21 @@ def test_the_table_has_the_share_of_each_task_and_what_was_not_compared(
     )  # not compared with the dev set
     (remark,) = remarks(comparison)
     assert "STS-B 100 %, STS12 35.0 %" in remark
+
+
+def test_two_tasks_of_one_name_have_a_line_each(made: synthetic.Invented) -> None:
+    (record,) = (r for r in read_records(made.workdir) if r.row == "SimCSE" and r.seed == 1)
+    own = [s for s in record.scores if s.task == "STS12"]
+    scores = [*record.scores, *(s.model_copy(update={"source": "file"}) for s in own)]
+    RunFolder(made.workdir, record.id).write(record.model_copy(update={"scores": scores}))
+    (file,) = (made.workdir / "cache" / "overlaps").glob("*.json")
+    found = json.loads(file.read_text())
+    found["tasks"]["file:STS12"] = {**found["tasks"]["senteval:STS12"], "equal": 20, "near": 0}
+    file.write_text(json.dumps(found))
+    table, _ = contamination(read_comparison(made.workdir, "invented"))
+    assert isinstance(table, Table)
+    lines = [[cell.text for cell in line.cells][:3] for line in table.rows]
+    assert lines[1:] == [["STS12", "200", "30.0"], ["STS12", "200", "10.0"]]
 
 
 def test_what_was_found_in_other_data_counts_as_not_checked(made: synthetic.Invented) -> None:

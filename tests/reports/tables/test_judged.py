@@ -201,6 +201,15 @@ def test_a_task_of_a_suite_that_is_not_installed_is_marked_by_its_metric(made, m
     assert any("which way is better" in text for text in table.legend) != marked
 
 
+def test_the_limits_say_which_rows_use_their_last_checkpoint(made):
+    for label, select in (("SimCSE", "best"), ("SCD", "last")):
+        for seed in (1, 2, 3):
+            config = {"select": select}
+            made.add(label, seed, tasks=("STS12",), curves=False, config=config)
+    said = " ".join(limits(*read(made)).items)
+    assert "(of SCD the last one)" in said
+
+
 def test_the_limits_name_the_families_that_each_have_5_percent(made):
     for seed in (1, 2, 3):
         for label, right in (("SimCSE", 0.8), ("SCD", 0.6)):

@@ -7,12 +7,15 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import harness
 from harness.cli import main
-from tests.support import synthetic
+from reports.load import read_comparison
+from reports.write.exports import every_eval_ever
+from tests.support import invented_runs, synthetic
 from tests.support.errors import raises_input_error
 from tests.support.invented_outcomes import add_transfer
 
@@ -55,6 +58,32 @@ def test_every_run_is_a_record_of_every_eval_ever(report: Path) -> None:
         assert len(lines) == listed["total_rows"]
         assert {line["evaluation_id"] for line in lines} == {record["evaluation_id"]}
         assert {line["evaluation"]["is_correct"] for line in lines} == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "expected"),
+    [
+        ("spearman_first_16", -0.2, (-1, 1, False)),
+        ("cosine_spearman", 0.3, (-1, 1, False)),
+        ("accuracy", 0.9, (0, 1, False)),
+        ("cosine_accuracy", 0.9, (0, 1, False)),
+        ("mean_cosine", -0.1, (-1, 1, True)),
+        ("uniformity", -2.5, ("-Infinity", 0, True)),
+        ("effective_rank", 31.0, (0, "Infinity", False)),
+        ("encode_seconds", 12.5, (0, "Infinity", True)),
+        ("sentences_per_second", 900.0, (0, "Infinity", False)),
+        ("cost_of_calls", 17.0, ("-Infinity", "Infinity", False)),
+    ],
+)
+def test_a_score_is_within_the_bounds_of_its_metric(
+    metric: str, value: float, expected: tuple[Any, Any, bool], tmp_path: Path
+) -> None:
+    own = [invented_runs.score("tickets", 100 * value, metric, suite="own")]
+    invented_runs.run(tmp_path, "mean", scores=own, comparison="invented")
+    (content,) = every_eval_ever(read_comparison(tmp_path, "invented")).values()
+    (result,) = json.loads(content)["evaluation_results"]
+    stated = result["metric_config"]
+    assert (stated["min_score"], stated["max_score"], stated["lower_is_better"]) == expected
 
 
 def test_the_crate_lists_every_file_and_run(report: Path) -> None:
