@@ -269,7 +269,7 @@ class Joiner:
         models = set()
         texts = set()
         dev = set()
-        precisions = {None}  # of rows that are not trained
+        precisions: set[str | None] = {None}  # of rows that are not trained
         versions = set()
         for spec in self.specs:
             models.add(spec.model)
