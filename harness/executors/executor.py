@@ -72,7 +72,7 @@ class JobResult:
 
     Attributes:
         value: what the function returned.
-        error: what it raised instead.
+        error: what it raised instead; one that is no `HarnessError` ends the comparison.
         lost: why no worker came to the end of it, after all retries; empty otherwise.
     """
 
@@ -89,7 +89,8 @@ class Executor(ABC):
     the engine is not installed, or the settings do not suit it.
 
     Attributes:
-        parallel: do jobs run in other processes?
+        parallel: do jobs run in other processes? A process runs one job at a time, as jobs share
+            its random generators.
         local: do all jobs run on this machine?
     """
 

@@ -308,6 +308,20 @@ def test_results_are_tidy_frames(compared: harness.Comparison) -> None:
     assert compared.outcomes().empty
 
 
+def test_a_new_column_of_costs_is_a_number(
+    compared: harness.Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name in `COSTS` is all that it needs."""
+    from harness.results import frames
+
+    monkeypatch.setattr(frames, "COSTS", (*frames.COSTS, "load"))
+    costs = compared.costs()
+    words = [*frames.RUN, "status"]
+    assert set(map(str, costs.drop(columns=words).dtypes)) == {"float64"}
+    assert costs["load"].isna().all()
+    assert str(costs["seed"].dtype) == "int64"
+
+
 def test_what_is_loaded_is_what_was_compared(compared: harness.Comparison, tmp_path: Path) -> None:
     again = harness.load(compared.workdir)
     assert (again.name, again.records, again.experiment) == (
