@@ -45,6 +45,7 @@ def run_trials(
     workdir: Path,
     settings: ExecutorSettings,
     *,
+    content: dict[str, Any],
     where: str,
     tracking_uri: str | None = "none",
     quiet: bool = True,
@@ -53,6 +54,7 @@ def run_trials(
     """Run a study until all planned trials have ended; returns it.
 
     Args:
+        content: as `content_of` its first trial.
         where: the file or preset, for messages.
         tracking_uri, quiet: as `harness.study`.
         page: makes the live page, as in `Progress`; without it there is none.
@@ -76,7 +78,6 @@ def run_trials(
     with ExitStack() as ending:
         ending.enter_context(refuse_exits())
         ending.enter_context(lock_study(workdir, study.name))
-        content = content_of(plan_first_trial(study, space))
         stored = create_or_resume(storage, study, content, where)
         begun = sum(t.state != TrialState.WAITING for t in stored.get_trials(deepcopy=False))
         stored.sampler = make_sampler(study, begun)

@@ -48,8 +48,16 @@ def tune_rows(
         if not quiet:
             tell(f"{study.title}: {budget.trials} trials of {budget.steps} training steps")
         space = make_space(study, "--tune")
-        settings = experiment.executor
-        stored = run_trials(study, space, workdir, settings, where="--tune", quiet=quiet, **options)
+        stored = run_trials(
+            study,
+            space,
+            workdir,
+            experiment.executor,
+            content=content_of(plan_first_trial(study, space)),
+            where="--tune",
+            quiet=quiet,
+            **options,
+        )
         rows.append(_describe_search(entry.label, **_result(stored, budget, workdir)))
     assert budget.steps is not None
     return Tuning(

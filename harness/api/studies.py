@@ -127,8 +127,8 @@ def study(
         else:
             where = f'study "{definition.name}"'
         searched = read_space(definition, where)
-        settings = _check_run(definition, searched, executor, where)
-    more: dict[str, Any] = {"where": where, "tracking_uri": tracking_uri}
+        settings, content = _check_run(definition, searched, executor, where)
+    more = {"content": content, "where": where, "tracking_uri": tracking_uri}
     return _run(definition, searched, settings, workdir, reporter, **more)
 
 
@@ -161,8 +161,8 @@ def run_study(
     """
     where = f'study "{definition.name}"'
     forget_loaded()
-    settings = _check_run(definition, searched, executor, where)
-    more: dict[str, Any] = {"where": where, "tracking_uri": tracking_uri}
+    settings, content = _check_run(definition, searched, executor, where)
+    more = {"content": content, "where": where, "tracking_uri": tracking_uri}
     return _run(definition, searched, settings, workdir, progress, **more)
 
 
@@ -171,19 +171,20 @@ def _check_run(
     searched: Space,
     executor: str | Mapping[str, Any] | ExecutorSettings | None,
     where: str,
-) -> ExecutorSettings:
-    """Return where the runs of a study are executed.
+) -> tuple[ExecutorSettings, dict[str, Any]]:
+    """Return where the runs of a study are executed, and the content of what its definition names
+    (`content_of`).
 
     Raises:
         InputError: its data is not here, or no executor can execute it.
     """
-    from studies.proposer import plan_first_trial
+    from studies.proposer import content_of, plan_first_trial
 
     with naming(where):
-        plan_first_trial(definition, searched)
+        content = content_of(plan_first_trial(definition, searched))
     settings = executor_settings(executor, definition.executor)
     check_known(settings, [definition.method])
-    return settings
+    return settings, content
 
 
 def _run(
@@ -227,20 +228,10 @@ def _source(given: Any) -> str | Path | Mapping[str, Any]:
         keys = dict(given)
     else:
         kind = register_given(given)
-        if isinstance(given, type):
-            values = {}
-        else:
-            values = given.config.model_dump(exclude_unset=True)
-        if isinstance(given, type):
-            start = {}
-        else:
-            start = {"base_model": given.base_model}
-        keys = {
-            "method": kind,
-            "name": kind.name,
-            "config": values,
-            **start,
-        }
+        keys = {"method": kind, "name": kind.name, "config": {}}
+        if not isinstance(given, type):
+            keys["config"] = given.config.model_dump(exclude_unset=True)
+            keys["base_model"] = given.base_model
     if "method" in keys and not isinstance(keys["method"], str):
         keys["method"] = register_given(keys["method"]).name
     return {"dev": EMBEDDED_DEV.model_dump(exclude_unset=True), **keys}
