@@ -19,7 +19,8 @@ Points = Mapping[tuple[str, int], float]  # (name, step) -> value
 
 # of the training curve; curves.jsonl has all of it
 CURVE_LINES = 100
-NOT_SENT = ("step", "kind", "lr", "grad_norm")
+NO_TERMS = ("step", "kind", "lr", "grad_norm")
+"""What a line of a training curve has besides the terms of the loss."""
 
 
 def row_params(record: Record) -> dict[str, Any]:
@@ -61,7 +62,7 @@ def curve_points(folder: RunFolder) -> Points:
     found = {}
     for line in lines:
         for name, value in line.items():
-            if name not in NOT_SENT and _is_number(value):
+            if name not in NO_TERMS and _is_number(value):
                 if line["kind"] == "train":
                     group = "train"
                 else:

@@ -13,13 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness.results.flat import NO_TERMS
+
 if TYPE_CHECKING:
     from harness.encoder import Encoder
 
 EARLY = (
     "early"  # the kind of a curve's line: scored as for "dev", before the first score that selects
 )
-_NO_TERMS = ("step", "kind", "lr", "grad_norm")
 # shares of what a term was
 _VANISHED = 0.01
 _UNMOVED = 0.01
@@ -149,7 +150,7 @@ def describe_loss_terms(lines: Sequence[Mapping[str, Any]], batch_size: int) -> 
     """
     if not lines:
         return ""
-    names = [name for name in lines[-1] if name not in _NO_TERMS]
+    names = [name for name in lines[-1] if name not in NO_TERMS]
     names = [name for name in names if name != "loss"] or names
     vanished: list[str] = []
     unmoved: list[str] = []

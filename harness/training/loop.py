@@ -32,6 +32,7 @@ from harness.encoder.precision import autocast, check_precision
 from harness.encoder.prefixes import Prefixes
 from harness.errors import InputError, TrainingStopped
 from harness.method import FitContext, FitReport, Method, MethodCard, MethodConfig, require_corpus
+from harness.results.flat import NO_TERMS
 from harness.seeds import derive, preserve_random_state
 from harness.sources.embedded import resolve_model
 from harness.training.batches import BatchStream
@@ -362,8 +363,8 @@ def check_terms(terms: Any) -> None:
     """Check what `TrainedMethod.loss` returned.
 
     Raises:
-        InputError: no dictionary with "loss", a term that is no scalar tensor, or a loss without a
-            gradient.
+        InputError: no dictionary with "loss", a term that is no scalar tensor or has the name of
+            something else in the curve, or a loss without a gradient.
     """
     if isinstance(terms, dict):
         returned: Any = [*terms]
@@ -374,6 +375,12 @@ def check_terms(terms: Any) -> None:
             f'loss() must return a dict with the key "loss", but returned {returned}', key="loss"
         )
     for name, term in terms.items():
+        if name in NO_TERMS:
+            raise InputError(
+                f'loss(): "{name}" is written into the training curve by the loop',
+                key=name,
+                remedy="give the term another name",
+            )
         if not torch.is_tensor(term) or term.numel() != 1:
             raise InputError(
                 f'loss(): "{name}" must be a scalar tensor, as .mean() gives', key=name

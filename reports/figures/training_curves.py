@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from harness.results.flat import NO_TERMS
 from reports.document.blocks import Figure
 from reports.figures.labels import row_name, short
 from reports.figures.style import finish, legend_below, look, new, new_panels, style
@@ -20,8 +21,6 @@ from reports.targets import Target, rows_shown
 if TYPE_CHECKING:
     import pandas as pd
 
-# Named numbers of a training line that are no part of the loss.
-_NO_TERMS = ("step", "kind", "lr", "seconds", "epoch", "grad_norm", "temperature")
 _DEV = {"spearman": "Dev Spearman ×100", "effective_rank": "Effective rank", "std": "Spread (std)"}
 _PANELS = 18  # of losses
 _POINTS = 60  # of a line: longer logs are drawn as means of consecutive lines
@@ -160,7 +159,7 @@ def _panels_of_losses(comparison: RecordedResults) -> list[_LossPanel]:
             for line in lines:
                 if line.get("kind") == "train":
                     terms |= dict.fromkeys(line)
-        names = [key for key in terms if key not in _NO_TERMS]
+        names = [key for key in terms if key not in NO_TERMS]
         # "loss" alone when a method has one term only: the term repeats it.
         if len(names) <= 2 and "loss" in names:
             names = ["loss"]

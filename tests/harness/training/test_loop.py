@@ -526,6 +526,8 @@ def test_a_missing_or_wrong_corpus_is_one_clear_line(corpus: Corpus) -> None:
         ({"align": torch.ones(())}, "loss"),
         ({"loss": torch.ones(64, requires_grad=True)}, "loss"),
         ({"loss": torch.ones((), requires_grad=True), "align": 1.0}, "align"),
+        ({"loss": torch.ones((), requires_grad=True), "step": torch.ones(())}, "step"),
+        ({"loss": torch.ones((), requires_grad=True), "lr": torch.ones(())}, "lr"),
         ({"loss": torch.ones(())}, "loss()"),  # it depends on no trained parameter
     ],
 )

@@ -4,6 +4,7 @@ hand.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from pathlib import Path
@@ -123,6 +124,16 @@ def test_damaged_data_is_left_out_with_a_warning(made):
     assert "for 1 rows" in figure.alt
     assert sum("damaged" in text for text in comparison.warnings) == 2
     assert any(torn.id in text for text in comparison.warnings)
+
+
+def test_every_term_of_a_loss_has_a_panel_whatever_its_name(made):
+    record = made.add("SimCSE", tasks=EMBEDDED)
+    line = {"kind": "train", "loss": 1.0, "temperature": 0.05, "epoch": 2.0, "lr": 3e-5}
+    log = "".join(json.dumps({"step": step, **line}) + "\n" for step in (5, 10))
+    RunFolder(made.workdir, record.id).curves_file.write_text(log)
+    figure = training_curves.losses(read_comparison(made.workdir, "invented"))
+    assert figure is not None
+    assert figure.alt.endswith(": SimCSE loss; SimCSE temperature; SimCSE epoch.")
 
 
 def test_runs_without_data_draw_nothing(made):
