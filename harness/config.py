@@ -8,13 +8,21 @@ import difflib
 import operator
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from reprlib import Repr
-from typing import Any, Self, TypeVar, get_args
+from typing import Annotated, Any, Self, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from harness.errors import InputError
 
@@ -158,6 +166,17 @@ class Config(BaseModel):
                 read[name] = None
         return read
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _is_no_truth_value(cls, value: Any, info: ValidationInfo) -> Any:
+        """Refuse true and false where numbers are expected: they would count as 1 and 0."""
+        annotation = cls.model_fields[str(info.field_name)].annotation
+        values = value if isinstance(value, list | tuple) else [value]
+        for one in values:
+            if isinstance(one, bool) and _takes_numbers_only(annotation):
+                raise ValueError("expected a number")
+        return value
+
     @classmethod
     def parse(cls, values: Mapping[str, Any], where: str) -> Self:
         """Validate `values`; `where` names the file and table for the error message.
@@ -170,9 +189,9 @@ class Config(BaseModel):
             return cls.model_validate(dict(values))
         except ValidationError as error:
             first = error.errors()[0]
-            parts = (str(part) for part in first["loc"])
+            parts = [str(part) for part in first["loc"]]
             # no kind that pydantic tried
-            key = ".".join(part for part in parts if "[" not in part) or "value"
+            key = ".".join(part for part in parts if not _KIND.fullmatch(part)) or "value"
             if first["type"] == "extra_forbidden":
                 known = sorted(cls.model_fields)
                 leaf = str(first["loc"][-1])
@@ -202,6 +221,35 @@ class Config(BaseModel):
             if isinstance(extra, dict) and isinstance(extra.get("sweep"), dict):
                 declared[name] = dict(extra["sweep"])  # type: ignore[arg-type]
         return declared
+
+
+# a kind that pydantic tried, as "list[str]" and "[key]": no name of a user's key in `loc`
+_KIND = re.compile(
+    r"(?:list|dict|tuple|set|literal|constrained-\w+|nullable|union|json-or-python|lax-or-strict|"
+    r"tagged-union|function-\w+)?\[.*\]",
+    re.DOTALL,
+)
+
+
+def _takes_numbers_only(annotation: Any) -> bool:
+    """True if a field takes numbers, and neither true nor false.
+
+    >>> _takes_numbers_only(int | None), _takes_numbers_only(bool | int), _takes_numbers_only(str)
+    (True, False, False)
+    """
+    kinds = set(_kinds_in(annotation))
+    return bool(kinds & {int, float}) and not kinds & {bool, Any, True, False}
+
+
+def _kinds_in(annotation: Any) -> Iterator[Any]:
+    """Yield the types of which an annotation consists; of a `Literal` its values."""
+    parts = get_args(annotation)
+    if not parts:
+        yield annotation
+    if get_origin(annotation) is Annotated:
+        parts = parts[:1]
+    for part in parts:
+        yield from _kinds_in(part)
 
 
 _SHORT = Repr()  # of what was given: however long and deeply nested, a few words

@@ -104,12 +104,15 @@ def study_of(experiment: Experiment, entry: Entry, row: Row, budget: Budget) -> 
     for key, value in experiment.shared.items():
         if key in row.method.Config.model_fields:
             shared[key] = value
+    corpus = row.corpus or experiment.corpus
+    others = {kind: text for kind, text in experiment.corpora.items() if kind != corpus.kind}
     return Study(
         **experiment.conditions()
         | {
             "name": f"{experiment.name}--{row.label}",
             "description": "",
-            "corpus": row.corpus or experiment.corpus,
+            "corpus": corpus,
+            "corpora": others,
             "title": f"{row.label}, tuned for {experiment.title or experiment.name}",
             "family": entry.family or experiment.family,
             "base_model": experiment.base_models[0],

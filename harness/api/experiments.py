@@ -118,6 +118,20 @@ def _check_choices(choices: Choices) -> None:
         )
 
 
+def _check_search_seeds(budget: Budget | None, more_seeds: MoreSeeds) -> None:
+    """Raises:
+    InputError: a seed of a search is one that `--until` may add.
+    """
+    searched = budget.seeds if budget is not None else ()
+    both = sorted(set(searched).intersection(more_seeds.seeds))
+    if both:
+        raise InputError(
+            f"--until: seed {both[0]} is that of the search of --tune, and may be added to rows",
+            key="--max-seeds",
+            remedy="choose fewer seeds (--max-seeds), or others (--set seeds)",
+        )
+
+
 def plan_comparison(experiment: Source, *, to_run: bool = True, **choices: Any) -> Planned:
     """The plan of a comparison, with `Choices` by name; `to_run` as in `make_plan`.
 
@@ -140,6 +154,7 @@ def plan_comparison(experiment: Source, *, to_run: bool = True, **choices: Any) 
     check_known(selected.executor, (entry.method for entry in selected.methods))
     if c.until is not None:
         check_until(c.until, selected)
+        _check_search_seeds(budget, more_seeds_of(c.until, selected))
     _check_choices(c)
     with naming(where):
         for paper in selected.published:
@@ -329,7 +344,7 @@ def _budget_of(given: Any) -> Budget | None:
     """
     if given is None or isinstance(given, Budget):
         return given
-    if isinstance(given, int):
+    if isinstance(given, int) and not isinstance(given, bool):
         return Budget(given)
     raise InputError(f"expected a number of trials or a Budget, not {given!r}", key="tune")
 
@@ -443,7 +458,8 @@ def _tune(
         quiet=reporter.quiet,
         page=page,
     )
-    planned.plan = make_plan(with_winners(untuned, planned.tuned), planned.where)
+    winners = with_winners(untuned, planned.tuned)
+    planned.plan = make_plan(winners, planned.where, rehearsal=planned.plan.rehearsal)
 
 
 def _run(planned: Planned, folder: Path, reporter: Reporter, tracker: Tracker | None) -> Grid:
@@ -503,15 +519,21 @@ def more_seeds_of(until: Until, experiment: Experiment) -> MoreSeeds:
 def sources_of(against: Sequence[str | Path]) -> dict[str, Path]:
     """Name -> place of the work directories that `--against` names; "shipped" are the runs of the
     package.
+
+    Two of one name are called by their whole paths.
+
+    >>> list(sources_of(["ann/work", "/data/bob"]))
+    ['work', 'bob']
     """
-    sources = {}
+    places = dict[Path, str]()
     for source in map(Path, against):
         if str(source) == "shipped" and not source.exists():
-            sources["shipped"] = SHIPPED
+            places[SHIPPED] = "shipped"
         else:
-            name = real_path(source).name.removesuffix(".zip").partition(".tar")[0]
-            sources[name] = source
-    return sources
+            place = real_path(source)
+            places[place] = place.name.removesuffix(".zip").partition(".tar")[0]
+    names = list(places.values())
+    return {name if names.count(name) == 1 else str(place): place for place, name in places.items()}
 
 
 def notices(plan: Plan, *, differences_shown: bool = False) -> list[str]:
@@ -548,9 +570,12 @@ def reproduce_command(planned: Planned, plan: Plan, job: Job) -> str:
         trained = [other.row for other in plan.jobs if plan.starts.get(other.id) == job.id]
         row = trained[0] if trained else row
     searches = planned.tuned.rows if planned.tuned is not None else ()
-    for number, search in enumerate(searches, 1):
+    for search in searches:
         if search.label == job.row:
             row = search.row
+            whole = read_experiment(planned.source, planned.choices.overrides)  # and not a part
+            labels = [entry.label for entry in whole.methods]
+            number = labels.index(row) + 1
             for key, value in search.values.items():
                 shown = inline(value).as_string()
                 changes.append(f"methods.{number}.config.{key}={shown}")

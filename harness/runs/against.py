@@ -18,7 +18,7 @@ from harness.results.code import task_code
 from harness.results.comparison import ListedRun, RowNotCompared
 from harness.results.elsewhere import copy_run, open_workdir
 from harness.results.record import Record, Score
-from harness.results.spec import NUMERICS, method_version, scoring_version
+from harness.results.spec import NUMERICS, RunSpec, method_version, scoring_version
 from harness.results.store import (
     RunFolder,
     comparison_files,
@@ -213,9 +213,8 @@ def _find_difference(plan: Plan, record: Record) -> str:
         return f"another base model ({spec.base_model}; yours: {yours})"
     if difference := _find_difference_of_training(jobs, record):
         return difference
-    dev = plan.dev
-    if spec.dev and dev is not None and spec.dev["sha256"] != dev.sha256:
-        return f"its weights were selected on another set ({spec.dev['task']})"
+    if difference := _find_difference_of_selection(plan, jobs, record):
+        return difference
     try:
         method = registry.load(registry.METHODS, spec.method)
         current = method_version(method), NUMERICS
@@ -224,6 +223,32 @@ def _find_difference(plan: Plan, record: Record) -> str:
     if (spec.version, spec.numerics) == current:
         return ""
     return "made by code of its method that gives other numbers now"
+
+
+def _find_difference_of_selection(plan: Plan, jobs: Sequence[Job], record: Record) -> str:
+    """Why the weights of a run were selected otherwise than those of these jobs; empty where they
+    were not, or where one of the two is not selected at all.
+    """
+    spec = record.spec
+    selects_here = any(plan.row_of(job).instance.uses_dev for job in jobs)
+    if spec.dev and selects_here:
+        if plan.dev is None:
+            return f"its weights were selected on a set ({spec.dev['task']}), yours on none"
+        if spec.dev["sha256"] != plan.dev.sha256:
+            return f"its weights were selected on another set ({spec.dev['task']})"
+    if plan.dev is not None and not spec.dev and _could_select(spec):
+        return f"its weights were selected on no set, yours on {plan.dev.name}"
+    return ""
+
+
+def _could_select(spec: RunSpec) -> bool:
+    """True if the method of a run selects its weights on a dev set where there is one."""
+    try:
+        kind = registry.load(registry.METHODS, spec.method)
+        config = kind.Config.parse(spec.config, f'method "{spec.method}"')
+    except InputError:  # not installed here, or with other options
+        return False
+    return bool(kind(config, base_model=spec.base_model).uses_dev)
 
 
 def _find_difference_of_training(jobs: Sequence[Job], record: Record) -> str:

@@ -330,8 +330,20 @@ class Conditions(Config):
     def _kinds_are_names(cls, value: dict[Kind, CorpusSettings]) -> dict[Kind, CorpusSettings]:
         corpora = {}
         for kind, corpus in value.items():
+            if "kind" in corpus.model_fields_set and corpus.kind != kind:
+                raise ValueError(f'"{kind}" has the kind "{corpus.kind}"; leave out its key "kind"')
             corpora[kind] = corpus.model_copy(update={"kind": kind})
         return corpora
+
+    @model_validator(mode="after")
+    def _each_kind_has_one_text(self) -> Self:
+        kind = self.corpus.kind
+        if kind in self.corpora:
+            raise ValueError(
+                f'key "corpora.{kind}": corpus is the text of {kind}; write that table as [corpus], '
+                "and leave this one out"
+            )
+        return self
 
     def conditions(self) -> dict[str, Any]:
         """The keys defined here, to make an experiment or a study under the same conditions."""
@@ -457,6 +469,8 @@ class Experiment(Conditions):
         if self.incumbent:
             named.append(("incumbent", self.incumbent))
         for one in self.contrasts:
+            if one.row == one.against:
+                raise ValueError(f'key "contrasts": "{one.row}" is compared with itself')
             named += [("contrasts", one.row), ("contrasts", one.against)]
         labels = [entry.label for entry in self.methods]
         for key, label in named:
@@ -801,11 +815,34 @@ def expand_grids(entries: list[Any], where: str) -> list[Any]:
                 key="grid",
                 remedy="give the row a corpus of its own",
             )
+        for key in grid:
+            if _is_given(entry, key):
+                raise InputError(
+                    f'key "{key}": has one value, and several in the grid of the row',
+                    file=place,
+                    key=key,
+                    remedy="leave one of them out, or set the grid (--set methods.ROW.grid.KEY=[...])",
+                )
         rows += [
             _grid_row(entry, dict(zip(grid, values, strict=True)))
             for values in product(*grid.values())
         ]
     return rows
+
+
+_GRID_KEYS = ("preset", "family", "base_models")  # of the row itself, not of its config
+
+
+def _is_given(entry: dict[str, Any], key: str) -> bool:
+    """True if a row has a value of its own for a key of its grid."""
+    if key in _GRID_KEYS:
+        return bool(entry.get(key))
+    if not key.startswith("corpus."):
+        return key in entry.get("config", {})
+    corpus = entry["corpus"]
+    if isinstance(corpus, dict):
+        return key.removeprefix("corpus.") in corpus
+    return key == "corpus.uri"
 
 
 def _grid_row(entry: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
@@ -815,10 +852,9 @@ def _grid_row(entry: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
     name = str(entry.get("name") or entry["method"])
     rest = []
     for key, value in values.items():
-        if isinstance(value, float):
+        text = str(value)
+        if isinstance(value, float) and float(f"{value:g}") == value:
             text = f"{value:g}"
-        else:
-            text = str(value)
         if f"{{{key}}}" in name:
             name = name.replace(f"{{{key}}}", text)
         else:
@@ -829,7 +865,7 @@ def _grid_row(entry: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
             else:
                 corpus = {"uri": row["corpus"]}
             row["corpus"] = {**corpus, key.removeprefix("corpus."): value}
-        elif key in ("preset", "family", "base_models"):
+        elif key in _GRID_KEYS:
             row[key] = value
         else:
             row.setdefault("config", {})[key] = value

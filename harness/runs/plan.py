@@ -351,7 +351,7 @@ def make_plan(
     plan = Plan(experiment, rows, dev, block_tasks, device, rehearsal, schedule)
     _check_code(plan)
     if all(job.spec.missing for job in plan.jobs) and (to_run or not tolerant):
-        raise InputError(plan.jobs[0].spec.missing)
+        raise InputError(plan.jobs[0].spec.missing, file=where)
     return plan
 
 

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from unicodedata import normalize
 
 from harness import registry
 from harness.config import nearest
 from harness.errors import InputError
-from harness.files.printable import join_some
+from harness.files.printable import join_some, one_line
 from harness.method import Method, MethodConfig, Text
 from harness.recipes import preset_names
 from harness.runs.experiment import BudgetSettings, CorpusSettings, DevSettings, Entry, Experiment
@@ -131,13 +132,7 @@ def resolve_rows(experiment: Experiment, where: str, *, tolerant: bool = False) 
         InputError: unknown method, preset or key, value out of range, a preset that is none for a
             base model, a shared key that no method has, equal labels.
     """
-    labels = [entry.label for entry in experiment.methods]
-    repeated = [label for label in labels if labels.count(label) > 1]
-    twice = repeated[0] if repeated else ""
-    if twice:
-        raise InputError(
-            f'two rows are called "{twice}"', file=where, remedy="give one of them another name"
-        )
+    _check_labels([entry.label for entry in experiment.methods], where)
     rows = []
     for number, entry in enumerate(experiment.methods, 1):
         place = f"{where}: methods[{number}]"
@@ -145,6 +140,29 @@ def resolve_rows(experiment: Experiment, where: str, *, tolerant: bool = False) 
     _check_shared(experiment, rows, where)
     base_models = list(dict.fromkeys(row.base_model for row in rows))
     return sorted(rows, key=lambda row: base_models.index(row.base_model))
+
+
+def _check_labels(labels: Iterable[str], where: str) -> None:
+    """Check that a reader can distinguish the rows: neither blanks nor the form in which Unicode
+    writes an accent do.
+
+    Raises:
+        InputError: a label shows nothing, or two look the same.
+    """
+    seen = set()
+    for label in labels:
+        shown = normalize("NFC", one_line(label))
+        if not shown:
+            message = f"expected a name that can be seen, not {label!r}"
+            raise InputError(message, file=where, key="name")
+        if shown in seen:
+            raise InputError(
+                f'two rows are called "{shown}"',
+                file=where,
+                key="name",
+                remedy="give one of them another name",
+            )
+        seen.add(shown)
 
 
 def _rows_of(
@@ -398,21 +416,20 @@ def apply_schedule(rows: Sequence[Row], dev: DevSettings | None) -> tuple[list[R
 
     Rows whose weights are not selected by dev scores keep their config.
     """
-    own = {}
-    for row in rows:
-        interval = _dev_interval(row)
-        if interval is not None:
-            own[row.label] = interval
+    intervals = [_dev_interval(row) for row in rows]
+    own = [interval for interval in intervals if interval is not None]
     if dev is None or dev.every == "own" or not own:
         return list(rows), Schedule()
-    every = dev.every or min(own.values())
+    every = dev.every or min(own)
     update = {"eval_every": every}
     changed = []
-    for row in rows:
-        if _dev_interval(row) not in (None, every):
+    instead_of: dict[str, int] = {}
+    for row, interval in zip(rows, intervals, strict=True):
+        if interval not in (None, every):
             row = replace(row, config=row.config.model_copy(update=update))
+            # a row on several base models may have several; the shortest is shown
+            instead_of[row.label] = min(interval, instead_of.get(row.label, interval))
         changed.append(row)
-    instead_of = {label: interval for label, interval in own.items() if interval != every}
     return changed, Schedule(every, instead_of)
 
 

@@ -11,14 +11,16 @@ from typing import Any
 import pytest
 
 from harness import api
+from harness.api.experiments import plan_comparison, reproduce_command
 from harness.api.studies import open_study
 from harness.method import DEFAULT_BASE_MODEL
-from harness.results.comparison import TunedRow
+from harness.results.comparison import TunedRow, Tuning
 from harness.results.record import Record
 from harness.results.store import RunFolder, read_comparison_file, read_records
 from harness.runs.experiment import read_experiment
 from harness.runs.plan import make_plan
-from harness.runs.selection import Budget
+from harness.runs.selection import Budget, with_winners
+from harness.runs.until import Until
 from studies.trials import result_of
 from studies.tune import plan_searches
 from tests.support.bases import narrow_bert
@@ -53,9 +55,20 @@ EXPERIMENT: dict[str, Any] = {
 }
 
 
-def compare(workdir: Path, tune: Budget | None = Budget(trials=2), **more: Any) -> Any:  # noqa: B008 - frozen
+def compare(
+    workdir: Path,
+    tune: Budget | None = Budget(trials=2),  # noqa: B008 - frozen
+    *,
+    rehearse: bool = False,
+    **more: Any,
+) -> Any:
     return api.compare(
-        {**EXPERIMENT, **more}, workdir=workdir, tracking_uri="none", formats=[], tune=tune
+        {**EXPERIMENT, **more},
+        workdir=workdir,
+        tracking_uri="none",
+        formats=[],
+        tune=tune,
+        rehearse=rehearse,
     )
 
 
@@ -151,6 +164,52 @@ def test_a_tuned_run_has_a_command_that_repeats_it_alone(done: Path) -> None:
     )
     plan = make_plan(read_experiment(EXPERIMENT, settings), "small")
     assert record.id in {job.id for job in plan.jobs}
+
+
+def test_a_tuned_run_of_a_part_has_a_command_that_repeats_it() -> None:
+    planned = plan_comparison(EXPERIMENT, only=["SCD"], tune=Budget(trials=2))
+    (study,) = plan_searches(planned.plan.experiment, Budget(2, 2), Path("nowhere"))
+    assert not isinstance(study, str)
+    found = TunedRow(
+        row="SCD",
+        label="SCD · tuned",
+        study=study.name,
+        trials=2,
+        runs=2,
+        seconds=1.0,
+        values={"learning_rate": 1e-4},
+        reason="",
+    )
+    planned.tuned = Tuning(trials=2, steps=2, seeds=(101,), rows=(found,))
+    plan = make_plan(with_winners(planned.plan.experiment, planned.tuned), "small")
+    (job,) = [job for job in plan.jobs if job.row == found.label]
+    call = ast.parse(reproduce_command(planned, plan, job), mode="eval").body
+    assert isinstance(call, ast.Call)
+    given = {one.arg: ast.literal_eval(one.value) for one in call.keywords}
+    again = plan_comparison(EXPERIMENT, overrides=given["overrides"], only=given["only"])
+    assert job.id in {job.id for job in again.plan.jobs}
+
+
+def test_the_rows_of_a_searched_rehearsal_are_rehearsed(tmp_path: Path) -> None:
+    found = compare(tmp_path, Budget(trials=1), methods=EXPERIMENT["methods"][1:2], rehearse=True)
+    assert [record.row for record in found.records][:2] == ["SimCSE", "SimCSE · tuned"]
+    assert all(record.rehearsal for record in found.records)
+
+
+def test_a_search_of_text_of_another_kind_has_one_text(tmp_path: Path) -> None:
+    pairs = {"uri": "embedded:pairs"}
+    row = {"method": "simcse_supervised", "preset": "mini"}
+    tree = {**EXPERIMENT, "shared": {}, "corpora": {"pairs": pairs}, "methods": [row]}
+    (study,) = plan_searches(read_experiment(tree), Budget(2, 2), tmp_path)
+    assert not isinstance(study, str)
+    assert (study.corpus.kind, study.corpus.uri) == ("pairs", "embedded:pairs")
+
+
+def test_no_seed_of_a_search_may_be_added_later() -> None:
+    until = Until(most=101)
+    with raises_input_error(key="--max-seeds"):
+        plan_comparison(EXPERIMENT, tune=Budget(trials=2), until=until)
+    assert plan_comparison(EXPERIMENT, tune=Budget(trials=2), until=Until(most=100)).budget
 
 
 def test_a_study_of_that_name_with_another_definition_is_refused_before_anything_runs(

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from harness.api.experiments import sources_of
 from harness.api.result import Comparison
 from harness.commands.doctor import check_run
 from harness.machine.progress import Reporter
@@ -69,6 +70,7 @@ def test_rows_of_an_archive_are_shown_with_the_own_ones_and_nothing_of_them_runs
         ({"max_steps": 3}, "training steps"),
         ({"corpus": {"uri": "embedded:sentences", "limit": 65}}, "text"),
         ({"dev": {"task": NATURAL, "pairs": 12}}, "selected"),
+        ({"dev": "none"}, "selected"),
         ({"suites": [CONTRAST]}, "none of your tasks"),
     ],
 )
@@ -79,6 +81,23 @@ def test_rows_under_other_conditions_are_left_out_with_the_reason(
     found = find_other_rows(plan, {"theirs": small.workdir}, None)
     assert [row.label for row in found.rows] in ([], ["cls (theirs)"])
     assert any(reason in one.why for one in found.left_out if one.row == "SimCSE"), found.left_out
+
+
+def test_a_row_that_was_not_selected_is_not_compared_with_one_that_is(tmp_path: Path) -> None:
+    """The last weights of one, and the best of several of the other, have unlike means."""
+    methods = [{**SIMCSE, "name": "last"}]
+    last = small_runs.compare(tmp_path / "last", seeds=[1], methods=methods, dev="none")
+    found = find_other_rows(plan_of(methods=[OURS]), {"last": last.workdir}, None)
+    (omitted,) = [one for one in found.left_out if one.row == "last"]
+    assert "selected" in omitted.why
+
+
+def test_two_sources_of_one_name_are_both_compared(tmp_path: Path) -> None:
+    sources = [tmp_path / "ann/work", tmp_path / "bob/work", tmp_path / "cleo"]
+    named = sources_of(sources)
+    assert list(named.values()) == sources
+    assert list(named)[2] == "cleo"
+    assert sources_of([sources[0], sources[0]]) == {"work": sources[0]}
 
 
 def test_rows_of_other_code_are_left_out(

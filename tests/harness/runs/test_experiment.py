@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from harness.method import Method
-from harness.runs.experiment import presets, read_experiment
+from harness.runs.experiment import DevSettings, presets, read_experiment
 from harness.runs.plan import Plan, load_text, make_plan
-from harness.runs.rows import resolve_rows
+from harness.runs.rows import Row, apply_schedule, resolve_rows
 from harness.runs.selection import select, select_part
 from harness.runs.sizes import resolve_sizes
+from methods.simcse import SimCSE
 from tests.support.configurations import know_base_models
 from tests.support.errors import raises_input_error
 from tests.support.small_runs import CONTRAST, NATURAL
@@ -140,6 +141,17 @@ def test_a_row_overrides_shared_values_and_the_command_line_overrides_both(write
         ("", "", ("vary=['initialisation']",), "vary"),
         ("", "", ("dev.every=0",), "dev.every"),
         ("", "", ("executor.workers=0",), "executor.workers"),
+        ("", "", ("max_steps=true",), 'key "max_steps"'),
+        ("", "", ("seeds=[true, 2]",), 'key "seeds"'),
+        ("", "", ("dev.every=true",), "dev.every"),
+        ("0.5", "true", (), 'key "temperature"'),
+        ("temperature", '"tempera[ture"', (), '"tempera[ture"'),
+        ("", "", ("contrasts=[{row='hot', against='hot'}]",), '"hot"'),
+        ("", "", ("corpora.sentences='mine.txt'",), "corpora.sentences"),
+        ("", "", ("corpora.pairs={uri='mine.csv', kind='documents'}",), "corpora"),
+        ("", "", ("methods.hot.grid.temperature=[0.1, 0.2]",), 'key "temperature"'),
+        ('name = "hot"', 'name = " simcse"', (), '"simcse"'),
+        ('name = "hot"', 'name = " "', (), "name"),
     ],
 )
 def test_what_is_wrong_is_one_line_with_file_and_key(
@@ -151,6 +163,23 @@ def test_what_is_wrong_is_one_line_with_file_and_key(
     said = str(error.value)
     assert named in said
     assert "mine.toml" in said or "--set" in said
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("a b", "a  b"), ("a", "a\t"), ("a b", "a\nb"), ("caf\u00e9", "cafe\u0301")],
+)
+def test_names_that_look_the_same_are_equal(one: str, other: str) -> None:
+    rows = [{"name": name, "method": "pooling"} for name in (one, other)]
+    with raises_input_error(file="here", key="name"):
+        resolve_rows(read_experiment({"name": "x", "methods": rows}), "here")
+
+
+def test_a_row_of_a_grid_has_its_value_in_full() -> None:
+    values = [0.1234567, 0.1234568, 1e-5]
+    row = {"name": "t", "method": "simcse", "grid": {"temperature": values}}
+    rows = read_experiment({"name": "x", "methods": [row]}).methods
+    assert [float(row.label.rpartition(" ")[2]) for row in rows] == values
 
 
 def test_an_unknown_file_names_the_nearest_preset() -> None:
@@ -363,6 +392,19 @@ def test_all_rows_have_one_dev_interval_unless_the_file_says_otherwise() -> None
         "mini": 25,
         "last": 3,
     }  # its weights are not selected
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_the_shortest_interval_is_that_of_any_base_model(reverse: bool) -> None:
+    """A recipe may have another interval for each family of base models."""
+    rows = []
+    for base, every in (("bert", 125), ("roberta", 50)):
+        config = SimCSE.Config(eval_every=every)
+        rows.append(Row("SimCSE", SimCSE, base, config, None, {1: ()}))
+    rows = rows[::-1] if reverse else rows
+    changed, schedule = apply_schedule(rows, DevSettings(task=NATURAL))
+    assert [row.config.eval_every for row in changed] == [50, 50]  # type: ignore[attr-defined]
+    assert (schedule.every, schedule.instead_of) == (50, {"SimCSE": 125})
 
 
 def test_a_part_has_the_schedule_of_the_whole() -> None:
