@@ -242,7 +242,7 @@ def _same(r: Record) -> dict[str, Any]:
         "config": {key: value for key, value in r.config.items() if key != "seed"},
         "method": r.method,
         "versions": (r.spec.version, r.spec.numerics),
-        "base_model": r.base_model,
+        "base_model": r.spec.model,  # by its content
         "corpus": (r.corpus or {}).get("sha256"),
         "dev": (r.dev or {}).get("sha256"),
         "inputs": r.inputs,

@@ -90,7 +90,8 @@ def describe(
         confirmed = confirm(leading[0], study, workdir)
         start = untrained_score(stored, leading[0], study, workdir)
     of_search, of_parameters = study_figures.all_figures(stored, study, space, trials)
-    planned = len(plan_trials(study, space))
+    # An earlier call may have planned more trials.
+    planned = max(len(plan_trials(study, space)), len(trials))
     blocks: list[tuple[str, str, list[Block | None]]] = [
         (
             "searched",

@@ -134,6 +134,7 @@ def test_only_whole_seeds_of_the_same_training_confirm(tmp_path: Path) -> None:
         {"precision": "bf16"},
         {"version": 2},
         {"numerics": 0},
+        {"model": "other weights of that name"},
         {"training": {"best_dev": 0.6, "planned_steps": 8}},
     ]
     chosen = run(tmp_path, "simcse", seed=101, **shared)
@@ -191,6 +192,13 @@ def test_failed_trials_have_their_place(tmp_path: Path, monkeypatch: pytest.Monk
     ]
     assert any("out of <memory>" in note for note in notes)
     assert ("1", "failed") in made.facts
+
+
+def test_trials_of_an_earlier_call_that_planned_more_are_planned(tmp_path: Path) -> None:
+    random: dict[str, Any] = {"sampler": "random", "space": {"dimension": [2, 4]}}
+    search(tmp_path, trials=3, **random)
+    search(tmp_path, trials=2, **random)
+    assert describe(tmp_path).facts[0] == ("3", "scored of 3 planned trials")
 
 
 def test_report_build_draws_and_writes_a_study(tmp_path: Path) -> None:
