@@ -193,7 +193,7 @@ def load(group: Group, name: str) -> Any:
             raise InputError(
                 f'a method has a name; "{name}" is code',
                 key=name,
-                remedy=f'write loss = "{name}" in a file, and "{LOSS}{name}" in its place elsewhere',
+                remedy=f'write "{LOSS}{name}"',
             )
         known = names(group)
         raise InputError(

@@ -40,7 +40,9 @@ class Study(Conditions):
     dev: DevSettings = option(
         DevSettings(), "the set that selects checkpoints, and the objective dev"
     )
-    method: str = Field(description="an installed method (harness list methods)")
+    method: str = Field(
+        description='an installed method (harness list methods), or "loss:MODULE:CLASS"'
+    )
     preset: str | None = option(None, "a preset of the method")
     config: dict[str, Any] = option({}, "values of the method's config that every trial shares")
     base_model: str = option("embedded:mini-bert", "hub id, folder or embedded:NAME")

@@ -408,3 +408,13 @@ def test_the_conformance_kit_passes_on_a_loss() -> None:
     from harness.testing import assert_method
 
     assert_method(harness.loss(in_batch), base_model=narrow_bert())
+
+
+def test_the_conformance_kit_passes_on_a_class_of_a_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from harness.testing import assert_method
+
+    (tmp_path / "pulling.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    assert_method("loss:pulling:Pull", base_model=narrow_bert())
