@@ -15,7 +15,7 @@ from typing import Any
 from harness.commands import compare, study
 from harness.commands.options import Commands, Parser
 from harness.config import nearest
-from harness.errors import InputError, RunError
+from harness.errors import InputError, RunError, naming
 from harness.files.printable import join_some, one_line, tell, visible
 from harness.files.reading import is_ordinary, is_there, parse_json, read_text
 from harness.results.comparison import ComparisonFile
@@ -90,7 +90,8 @@ def run(args: argparse.Namespace) -> int:
         )
     report, name = split_name(args.cell)
     data = read_report(report)
-    cells = find_cells(data)
+    with naming(str(report)):
+        cells = find_cells(data)
     if name is None:
         if args.workdir is not None:
             raise InputError(

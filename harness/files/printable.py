@@ -5,9 +5,11 @@ output of the program is made so.
 from __future__ import annotations
 
 import codecs
+import errno
 import io
 import json
 import logging
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -37,6 +39,8 @@ _STATED = re.compile(
 _PROSE = re.compile(r"[a-z]{1,11}")
 _IN_QUOTES = re.compile(r"""["']\s*[:=]\s*$""")  # of a key: a value that is a text is in quotes too
 _WORDS = ("expected", "must", "is", "not", "missing", "required", "unknown", "needed", "wrong")
+# "Not a directory": what the system says of a file, whose name may be that of a credential
+_FAULTS = tuple({os.strerror(number) for number in errno.errorcode if " " in os.strerror(number)})
 _HEADER = re.compile(
     r"""(?P<key>\b(?:(?:proxy-)?authorization|(?:set-)?cookie)["']?\s*[:=]\s*["']?)[^"'\n]+""",
     re.IGNORECASE,
@@ -83,9 +87,11 @@ def has_known_token(text: str) -> bool:
 
 def _without_value(stated: re.Match[str]) -> str:
     """Return a key without its value. A word after "token:" may be prose, as in "token: expected a
-    number" or "/etc/passwd: cannot be read", which is not hidden.
+    number", "/etc/passwd: cannot be read" or "my/token: Not a directory", which is not hidden.
     """
     text = stated.string
+    if text.startswith(_FAULTS, stated.start("value")):
+        return stated[0]
     is_last = stated.end() == len(text) or text[stated.end()] in "\n}]"
     is_prose = _PROSE.fullmatch(stated["value"]) is not None
     is_file = text[: stated.start()].endswith(("/", "\\"))

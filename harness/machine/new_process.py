@@ -48,6 +48,8 @@ def _hide_script() -> Iterator[None]:
 
 def _begin(target: Callable[..., None], connection: Connection, *args: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles the user's interrupt
+    if hasattr(signal, "SIGHUP"):  # and the end of the terminal
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     tqdm.set_lock(RLock())  # by default one of the system's, which a killed process leaves behind
     Thread(target=_end_with_parent, daemon=True).start()
     target(connection, *args)

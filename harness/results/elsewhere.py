@@ -120,9 +120,8 @@ def copy_run(record: Record, source: RunFolder, workdir: Path) -> bool:
         )
     begun = [file for file in target.path.glob("*") if not file.name.startswith(".lock")]
     if begun:
-        raise InputError(
-            "begun here and not finished", remedy=f"remove {target.path} to have the other one"
-        )
+        message = "begun here and not finished"
+        raise InputError(message, file=target.path, remedy="remove it to have the other one")
     light = without_weights(record)
     links = [name for name in light.files if (source.path / name).is_symlink()]
     if damaged := [*source.find_damage(light.files), *links]:

@@ -111,14 +111,26 @@ def _locate_files(keys: dict[str, Any]) -> dict[str, Any]:
     located = dict(keys)
     if "suites" in keys:
         located["suites"] = [_locate(entry) for entry in keys["suites"]]
-    for key in ("dev", "corpus"):
-        if isinstance(keys.get(key), dict):
-            name = "task" if key == "dev" else "uri"
-            given = keys[key].get(name, "")
-            located[key] = {**keys[key], name: _locate(given)}
-            if not located[key][name]:
-                del located[key][name]
+    if isinstance(keys.get("dev"), dict):
+        located["dev"] = _locate_in(keys["dev"], "task")
+    if isinstance(keys.get("corpus"), dict):
+        located["corpus"] = _locate_in(keys["corpus"], "uri")
+    corpora = keys.get("corpora", {})
+    if corpora:
+        located["corpora"] = {kind: _locate_in(text, "uri") for kind, text in corpora.items()}
+    blocks = keys.get("blocks", {})
+    if blocks:
+        located["blocks"] = {name: _locate_files(block) for name, block in blocks.items()}
+    if "methods" in keys:
+        located["methods"] = [_locate_files(row) for row in keys["methods"]]
     return located
+
+
+def _locate_in(table: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """Return a table in which `key` has the absolute path of the file that it names."""
+    if not table.get(key):
+        return {name: value for name, value in table.items() if name != key}
+    return {**table, key: _locate(table[key])}
 
 
 def _locate(entry: Any) -> Any:

@@ -379,7 +379,7 @@ def _check_private(pack: Pack, records: Iterable[Record], *, allowed: bool) -> N
     if names and not allowed:
         message = f"ids of runs depend on paths of this machine: {join_some(names)}"
         remedy = "write them relative to the folder of the command, or give --with-paths"
-        raise InputError(message, remedy=remedy)
+        raise InputError(message, key="--with-paths", remedy=remedy)
 
 
 def _describe(pack: Pack, name: str, own: list[OwnFile], data: bool) -> str:

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import socket
+import stat
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -33,6 +34,7 @@ _ALIVE = 15.0  # seconds between two signs of life, whatever a run is doing
 _SILENT = 120.0  # without a sign of life for so long, a process elsewhere may have ended
 _SAME_START = 5.0  # seconds by which the start of one process may seem to differ
 OPEN = ("waiting", "running")
+HANGUP: signal.Signals | None = getattr(signal, "SIGHUP", None)  # Windows has none
 _NOT_TIMED = (*OPEN, "reused", "n/a")
 _LAST = 10  # runs that say how long the next ones take
 
@@ -61,7 +63,9 @@ class RunState:
 class Progress:
     """Shows and stores how far a comparison or a study is; used as a context manager.
 
-    The first SIGINT or SIGTERM requests a clean stop (`stopping`); the second interrupts at once.
+    The first SIGINT or SIGTERM requests a clean stop (`stopping`); the second interrupts at once. So
+    does SIGHUP, that of a terminal that is closed, unless the caller ignores it (`nohup`); it may
+    come twice.
 
     Attributes:
         executor: where runs are executed; default: this process.
@@ -108,6 +112,8 @@ class Progress:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._handlers[number] = signal.signal(number, self._request_stop)
+            if HANGUP is not None and signal.getsignal(HANGUP) is not signal.SIG_IGN:
+                self._handlers[HANGUP] = signal.signal(HANGUP, self._stop_without_terminal)
         self._heart = threading.Thread(target=self._beat, name="progress", daemon=True)
         self._heart.start()
         return self
@@ -144,10 +150,24 @@ class Progress:
                 "others are saved; the same command resumes"
             ) from None
 
-    def _request_stop(self, number: int, frame: Any) -> None:
+    def _note_stop(self) -> None:
         self.stopping = True
         self._stop_requested = time.time()
         self._wake.set()  # a handler must not wait for the lock of the file itself
+
+    def _stop_without_terminal(self, number: int, frame: Any) -> None:
+        """Stop as `_request_stop` does; what is printed from now on goes nowhere, as writing to a
+        terminal that is closed fails.
+        """
+        self._note_stop()
+        with suppress(OSError):  # the terminal may be there after all
+            self.reporter.say("the terminal is closed: stopping at the next checkpoint")
+        discard_terminal_output()
+        self._restore_handlers()
+        signal.signal(number, signal.SIG_IGN)  # the shell may send another
+
+    def _request_stop(self, number: int, frame: Any) -> None:
+        self._note_stop()
         how = "press Ctrl-C again to interrupt at once"
         if number == signal.SIGTERM:
             how = "`harness stop`, or the signal, once more ends it at once"
@@ -308,6 +328,16 @@ class Progress:
             known = others | {self.name: self._state | signs}
             text = json.dumps(known) + "\n"
             write_atomic(self.workdir / "progress.json", text, durable=False)
+
+
+def discard_terminal_output() -> None:
+    """Have standard output and error write nowhere, where they are terminals or other devices."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for number in (1, 2):
+        with suppress(OSError):  # it is not open
+            if stat.S_ISCHR(os.fstat(number).st_mode):
+                os.dup2(nowhere, number)
+    os.close(nowhere)
 
 
 def read_progress(workdir: Path) -> list[dict[str, Any]]:

@@ -164,7 +164,8 @@ def resolve_tasks(names: Sequence[str | TaskFile | Any], *, source: str = "sente
         )
     if not names:
         raise InputError(
-            f"no suite or task named; suites: {', '.join(registry.names(registry.SUITES))}"
+            f"no suite or task named; suites: {', '.join(registry.names(registry.SUITES))}",
+            key="suites",
         )
     checked: Source = "mteb" if source == "mteb" else "senteval"
     tasks: dict[str, Task] = {}

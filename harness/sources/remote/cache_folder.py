@@ -40,7 +40,7 @@ def cache_root() -> Path:
         return expand_user(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "harness"
     except InputError:
         message = "there is no home folder for the cache"
-        raise InputError(message, remedy="set HARNESS_CACHE to a folder") from None
+        raise InputError(message, key="HARNESS_CACHE", remedy="set it to a folder") from None
 
 
 @contextmanager

@@ -307,7 +307,7 @@ def build_labelled(rows: Sequence[Mapping[str, Any]]) -> Labelled:
                 "separator is read with csv.DictReader(..., delimiter=...))",
             )
     if not rows:
-        raise InputError("no rows; expected some with split, label and text")
+        raise InputError("expected some with split, label and text, not none", key="rows")
     classes = sorted({row["label"] for row in rows})
     if "sentence1" in rows[0]:
         first = "sentence1"

@@ -66,6 +66,10 @@ UNTOUCHED = (
     "tokens: 512, tokenizer: bert",
     "/etc/passwd: cannot be read",
     r"C:\share\secret: cannot be opened",
+    "work/token: Not a directory",
+    "cannot be read: '/a/secret': Is a directory",
+    "auth: File exists; name another",
+    "/x/password: Permission denied",
     'no row "passwd": known rows are "a" and "b"',
     "the column 'password': neither text nor a number",
 )

@@ -11,6 +11,7 @@ import pytest
 from harness.errors import InputError
 from harness.results.store import RunFolder, read_comparison_file
 from harness.runs.experiment import DevSettings, read_experiment
+from harness.runs.own_data import write_experiment
 from harness.runs.plan import forget_loaded, make_plan
 from harness.tasks.own.data import draw_groups
 from reports.explore.examples import read_tasks
@@ -138,3 +139,23 @@ def test_examples_of_a_comparison_are_those_of_its_own_source(tmp_path: Path) ->
     assert second.records[0].id == first.records[0].id
     assert len(second.pairs()) == 60
     assert first.pairs().equals(before)
+
+
+def test_the_stored_experiment_finds_all_of_its_files_from_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    own_files.pairs_file(tmp_path / "pairs.csv", 40)
+    for name in ("a.txt", "b.txt"):
+        own_files.texts_file(tmp_path / name, 20)
+    row = {**small_runs.SIMCSE, "corpus": "a.txt"}
+    block = {"suites": ["pairs.csv"]}
+    corpora = {"documents": "b.txt"}
+    tree = {**small_runs.EXPERIMENT, "blocks": {"one": block}, "corpora": corpora, "methods": [row]}
+    file = write_experiment(make_plan(read_experiment(tree), "x", starts=False), tmp_path / "work")
+    monkeypatch.chdir("/")
+    again = read_experiment(str(file))
+    assert again.blocks["one"].suites == [str(tmp_path / "pairs.csv")]
+    assert again.corpora["documents"].uri == str(tmp_path / "b.txt")
+    assert again.methods[0].corpus is not None
+    assert again.methods[0].corpus.uri == str(tmp_path / "a.txt")

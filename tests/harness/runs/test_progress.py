@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
+import termios
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +19,12 @@ import pytest
 from harness import registry
 from harness.api.result import Comparison
 from harness.cli import main
-from harness.errors import RunError
+from harness.errors import RunError, StopRequested
 from harness.machine.progress import describe_duration
 from harness.runs import progress as progress_module
 from harness.runs.progress import Progress, RunState, read_progress, request_stop
 from tests.support import small_runs
+from tests.support.forks import start_fork
 from tests.support.small_runs import CONTRAST, EXPERIMENT
 
 
@@ -205,6 +209,49 @@ def test_a_first_signal_requests_a_stop_and_a_second_one_interrupts(
     assert main(["stop", "--workdir", str(tmp_path), "mine"]) == 1
     assert main(["status", "--workdir", str(tmp_path / "nowhere")]) == 2
     assert "nowhere" in capsys.readouterr().err
+
+
+def run_in_terminal(master: int, slave: int, ready: int, workdir: Path, *, ignored: bool) -> None:
+    """Run until a stop is requested, on a terminal of its own; then print, and end with 3 where the
+    end was clean.
+    """
+    os.close(master)
+    os.setsid()
+    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+    for number in (0, 1, 2):
+        os.dup2(slave, number)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
+    try:
+        with Progress(workdir, "mine") as progress:
+            progress.expect(states())
+            os.write(ready, b".")
+            for _ in range(20 if ignored else 400):
+                if progress.stopping:
+                    os.write(2, b"stopping")
+                    os.kill(os.getpid(), signal.SIGHUP)  # as the shell sends it, too
+                    raise StopRequested
+                time.sleep(0.05)
+    except RunError:
+        os._exit(3)
+    os._exit(4)
+
+
+@pytest.mark.parametrize(("ignored", "code", "phase"), [(False, 3, "stopped"), (True, 4, "ended")])
+def test_the_end_of_the_terminal_is_a_request_to_stop(
+    tmp_path: Path, ignored: bool, code: int, phase: str
+) -> None:
+    """A process that ignores the signal, as one of `nohup`, goes on."""
+    master, slave = os.openpty()
+    reading, ready = os.pipe()
+    process = start_fork(partial(run_in_terminal, ignored=ignored), master, slave, ready, tmp_path)
+    os.close(slave)
+    os.read(reading, 1)
+    os.close(master)
+    process.join()
+    for number in (reading, ready):
+        os.close(number)
+    assert process.exitcode == code
+    assert read_progress(tmp_path)[0]["phase"] == phase
 
 
 @pytest.mark.parametrize(
