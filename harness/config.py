@@ -125,13 +125,22 @@ def as_list(given: str | Path | Sequence[T] | None) -> list[Any]:
 def nearest(word: str, known: list[str]) -> str:
     """' (did you mean "x"?)' for the known word nearest to `word`, or the empty string.
 
+    Letters are compared without their case, and options without their dashes.
+
     >>> nearest("temprature", ["temperature", "epochs"])
     ' (did you mean "temperature"?)'
+    >>> nearest("simcse", ["SCD", "SimCSE"])
+    ' (did you mean "SimCSE"?)'
     """
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    names = {_without_form(name): name for name in known}
+    close = difflib.get_close_matches(_without_form(word), list(names), n=1, cutoff=0.5)
     if close:
-        return f' (did you mean "{close[0]}"?)'
+        return f' (did you mean "{names[close[0]]}"?)'
     return ""
+
+
+def _without_form(word: str) -> str:
+    return word.lstrip("-").casefold()
 
 
 class Config(BaseModel):

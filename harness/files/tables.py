@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
+_WORKBOOKS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
 LARGEST = 1 << 29  # bytes of a file, unpacked: a packed one may claim to be endless
 LONGEST = 1 << 24  # characters of a cell of CSV; more is no text but a quote that is never closed
 MOST_ROWS = 20_000_000  # of a Parquet file, which packs equal values to nothing
@@ -43,6 +44,17 @@ _NO_TEXT = (
 def is_table(path: Path) -> bool:
     """True if a file is a table by its name, in any case; text may be packed by gzip."""
     return _suffix_of(path) in SUFFIXES
+
+
+def name_remedy(path: Path) -> str:
+    """Return what to do with a file that is no table by its name.
+
+    >>> name_remedy(Path("pairs.xlsx"))
+    'save its sheet as CSV in UTF-8, and give that file'
+    """
+    if _suffix_of(path) in _WORKBOOKS:
+        return "save its sheet as CSV in UTF-8, and give that file"
+    return "rename the file"
 
 
 def _suffix_of(path: Path) -> str:
@@ -71,7 +83,7 @@ def read_table(source: Path | pd.DataFrame) -> pd.DataFrame:
     suffix = _suffix_of(source)
     if suffix not in SUFFIXES:
         message = f"is no table by its name; expected {', '.join(SUFFIXES)}"
-        raise InputError(message, file=source, remedy="rename the file")
+        raise InputError(message, file=source, remedy=name_remedy(source))
     if suffix == ".parquet":
         return _clean_frame(_read_parquet(source), str(source))
     text = _read_text(source)
@@ -165,7 +177,7 @@ _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?", re.ASCII)
 
 def _mend_number(text: str) -> str | None:
     """Return how a text becomes the number that it is meant to be; None where that is not known."""
-    if not text:
+    if not re.search(r"\d", text):  # "", "-", "n/a", "missing"
         return "remove the line if there is none"
     if _THOUSANDS.fullmatch(text):  # or a decimal comma: only its author knows
         return "leave out commas between thousands; write a decimal comma as a point"
@@ -478,7 +490,8 @@ def _clean_frame(frame: pd.DataFrame, where: str) -> pd.DataFrame:
 def _check_header(names: list[str], where: str) -> None:
     for name in names:
         if not name:
-            raise InputError("a column has no name", file=where, remedy="give it one")
+            remedy = "give it one; the names of the columns are in the first line"
+            raise InputError("a column has no name", file=where, remedy=remedy)
         if names.count(name) > 1:
             raise InputError(f'two columns are called "{name}"', file=where, remedy="rename one")
 

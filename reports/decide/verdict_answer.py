@@ -267,7 +267,7 @@ def _table(name: str, block: Ranking) -> list[str]:
     if len(block.judged) > 1:
         if block.candidates:
             best = ", ".join(map(block.name, block.candidates))
-            lines.append(f"may be the best (95 %): {one_line(best)}")
+            lines.append(f"may be the best (95 %){_of_judged(block)}: {one_line(best)}")
         lines.append("groups of rows that do not differ significantly, best first:")
         lines += [f"  {one_line(text)}" for text in block.describe_groups()]
 
@@ -277,6 +277,13 @@ def _table(name: str, block: Ranking) -> list[str]:
     if note := block.significance.results.note:
         remarks.append(f"Note: {note}.")
     return lines + [one_line(remark) for remark in remarks if remark]
+
+
+def _of_judged(block: Ranking) -> str:
+    """Return of which rows one is the best, where some are not judged."""
+    if not block.unjudged:
+        return ""
+    return f" of the {len(block.judged)} rows that can be judged"
 
 
 def _align(titles: Sequence[str], rows: Sequence[TableRow]) -> list[str]:

@@ -20,6 +20,7 @@ _WIDTH_OF_COSTS = (
     5  # inches: a narrower figure, as wide as a column of a paper, has no room for costs
 )
 _START = " Square: an untrained start that was added to the rows of the file; it is in no group."
+_UNJUDGED = " Rows with too few seeds are not judged: one of them may be better than the blue ones."
 _DASHED = " Dashed: the untrained start of a row."
 _MOST_GROUPS = 8  # lines of one base model that fit beside the intervals
 _CAPTION = (
@@ -55,6 +56,10 @@ def overview(
     places = {row.key: place for place, row in enumerate(reversed(rows))}
     descriptions: list[str] = []
     caption = _CAPTION
+    title = "All rows, best first"
+    if any(block.unjudged for block in blocks):
+        title += "; those with too few seeds last"
+        caption += _UNJUDGED
     if any(block.left_out for block in blocks):
         caption += _START
     starts = _means_of_starts(blocks, rows)
@@ -83,7 +88,7 @@ def overview(
         return finish(
             plot,
             "overview",
-            "All rows, best first",
+            title,
             f"{caption}{omitted}",
             f"{target.title}: {'; '.join(descriptions)}.",
         )

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from harness.config import nearest
 from harness.errors import InputError
 from harness.files.printable import join_some
-from harness.files.tables import clean_name, is_table, read_table, require_texts, to_numbers
+from harness.files.tables import (
+    clean_name,
+    is_table,
+    name_remedy,
+    read_table,
+    require_texts,
+    to_numbers,
+)
 from reports.read.score_contract import SCALES, apply_contract
 from reports.read.score_logs import (
     DamagedJson,
@@ -71,6 +78,8 @@ PROVENANCE = ("metrics", "file", "place")
 main score; of every line its file (logs of a folder count as one), and its file and line."""
 METRICS = ("", "spearman", "pearson", "f1", "ap")
 _NAMES_OF_ROW = ("model", "system", "method", "name", "run", "encoder")
+# Columns of a leaderboard that are no scores of a task.
+_NO_TASKS = ("rank", "place", "avg", "avg.", "average", "mean", "overall", "all", "params")
 _HISTORY = "gate.jsonl"  # of `harness gate`, which lies next to scores
 _DESCRIPTIVE = ("geometry", "layers", "compression", "efficiency")  # suites
 # Metric and aggregation that the table of a task shows, as in reports.suite_targets.
@@ -218,12 +227,16 @@ def _read_folder(folder: Path, notes: list[str]) -> pd.DataFrame:
 
 
 def _nothing_found(path: Path) -> InputError:
+    remedy = None
+    if path.is_file():
+        remedy = name_remedy(path)
     return InputError(
         "no scores found; expected a CSV, TSV, JSON Lines or Parquet file (.csv, .tsv, .jsonl, "
         f".parquet) with the columns {', '.join(COLUMNS)}, "
         "a folder of mteb's results, sample logs of lm-evaluation-harness (samples_*.jsonl) or "
         "logs of Inspect (*.eval)",
         file=path,
+        remedy=remedy,
     )
 
 
@@ -249,10 +262,11 @@ def _check_table(table: pd.DataFrame, where: str) -> pd.DataFrame:
     """
     import pandas as pd
 
-    table = table.set_axis(_lower_names(list(table.columns)), axis=1)
+    written = list(table.columns)
+    table = table.set_axis(_lower_names(written), axis=1)
     if set(table.columns) >= _EXPORT:
         table = _read_export(table)
-    _check_columns(list(table.columns), where)
+    _check_columns(list(table.columns), written, where)
 
     require_texts(table, table.columns, where)
     frame = pd.DataFrame(index=table.index)
@@ -293,10 +307,10 @@ def _replace_each(texts: pd.Series[str], change: Callable[[str], str]) -> pd.Ser
     return texts.map({text: change(text) for text in texts.unique()})
 
 
-def _check_columns(names: list[str], where: str) -> None:
+def _check_columns(names: list[str], written: list[str], where: str) -> None:
     lacking = [name for name in ("row", "score") if name not in names]
     if lacking:
-        raise _describe_lacking(names, lacking, where)
+        raise _describe_lacking(written, lacking, where)
     for name in names:
         if name not in COLUMNS:
             known = ", ".join(COLUMNS)
@@ -308,13 +322,20 @@ def _check_columns(names: list[str], where: str) -> None:
             )
 
 
-def _describe_lacking(names: list[str], lacking: list[str], where: str) -> InputError:
-    """Return the error of a table that lacks a column, with what would mend it."""
-    unknown = [name for name in names if name not in COLUMNS]
-    called = next((name for name in unknown if name in _NAMES_OF_ROW), None)
+def _describe_lacking(written: list[str], lacking: list[str], where: str) -> InputError:
+    """Return the error of a table that lacks a column, with what would mend it.
+
+    Args:
+        written: its columns, as the file has them.
+    """
+    unknown = [name for name in written if name.lower() not in COLUMNS]
+    called = next((name for name in unknown if name.lower() in _NAMES_OF_ROW), None)
     others = [name for name in unknown if name != called]
+    tasks = [name for name in others if name.lower() not in _NO_TASKS]
     steps = []
-    if "row" in lacking and called:
+    if "score" in lacking and len(tasks) > 1:
+        steps.append(_melt(written, called, tasks))
+    elif "row" in lacking and called:
         steps.append(f'rename "{called}" to "row"')
     elif others and (guess := nearest(others[0], lacking)):
         return InputError(
@@ -323,17 +344,32 @@ def _describe_lacking(names: list[str], lacking: list[str], where: str) -> Input
             file=where,
             remedy="rename it",
         )
-    if "score" in lacking and len(others) > 1:
-        steps.append(
-            f"make one line of each score of {join_some(others, 4)} (the table is wide), by "
-            "pandas.melt(frame, id_vars=['row', 'seed'], var_name='task', value_name='score')"
-        )
     return InputError(
-        f'no column "{lacking[0]}", but {join_some(names, 8)}; expected {", ".join(COLUMNS)} (row '
+        f'no column "{lacking[0]}", but {join_some(written, 8)}; expected {", ".join(COLUMNS)} (row '
         "and score are needed)",
         key=lacking[0],
         file=where,
         remedy="; ".join(steps) or f'call a column "{lacking[0]}"',
+    )
+
+
+def _melt(written: list[str], called: str | None, tasks: list[str]) -> str:
+    """Return how pandas makes a line of each score of a wide table."""
+    kept = [name for name in written if name.lower() in COLUMNS]
+    dropped = [name for name in written if name not in [*kept, called, *tasks]]
+    names = {name: name.lower() for name in kept if name != name.lower()}
+    calls = ""
+    if dropped:
+        calls += f".drop(columns={dropped})"
+    if called:
+        names[called] = "row"
+        kept = [called, *kept]
+    if names:
+        calls += f".rename(columns={names})"
+    ids = [names.get(name, name) for name in kept]
+    return (
+        f"make one line of each score of {join_some(tasks, 4)} (the table is wide), by "
+        f"frame{calls}.melt({ids}, var_name='task', value_name='score').dropna() of pandas"
     )
 
 

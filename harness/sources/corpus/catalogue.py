@@ -261,13 +261,19 @@ def _select(uri: str, options: Mapping[str, str]) -> Location:
     return Location(min_tokens=int(number or 0), tokenizer=tokenizer)
 
 
+_JOIN = "give one file; of several .txt files, one with the texts of all"
+
+
 def _local_file(uri: str) -> Path:
     path = expand_user(uri)
     if uri.strip() and is_there(path):
         if path.is_dir():
-            raise InputError(f'corpus "{uri}": is a folder', file=uri, remedy="give a file")
+            raise InputError(f'corpus "{uri}": is a folder', file=uri, remedy=_JOIN)
         return path
     base = uri.partition("?")[0]
+    if "*" in base:
+        message = f'corpus "{uri}": no such file, and patterns are not read'
+        raise InputError(message, file=uri, remedy=_JOIN)
     if "/" in base or "." in base:
         raise InputError(f'corpus "{uri}": no such file', file=uri)
     embedded = [EMBEDDED + name for name in EMBEDDED_CORPORA]

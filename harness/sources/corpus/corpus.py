@@ -291,6 +291,8 @@ def _list_items(given: Any, kind: Kind, columns: Mapping[str, str] | None) -> Se
         remedy = None
         if isinstance(given, Mapping):
             remedy = 'give columns as pandas.DataFrame(...), or a file as {"uri": "text.csv"}'
+        elif hasattr(given, "__len__") and hasattr(given, "__getitem__"):  # a Dataset of torch
+            remedy = "give its items as a list: [data[i] for i in range(len(data))]"
         raise InputError(
             f"training text: expected a list of {_EXPECTED[kind]}, a data frame or data set, a path or a Corpus, "
             f"not {type(given).__name__}",

@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 from harness.errors import InputError
 from harness.files.printable import first_line, tell_error
 from harness.files.reading import require_ordinary
-from harness.files.tables import read_objects, read_separated_rows
+from harness.files.tables import name_remedy, read_objects, read_separated_rows
 from harness.sources.corpus.catalogue import Location
 from harness.sources.remote.hub import dataset_errors, quiet_datasets
 
@@ -62,6 +62,7 @@ def text_format(path: Path) -> tuple[str, bool]:
             f"unknown kind of file; expected a name ending in {', '.join(FORMATS)}, or .gz "
             "after a text format",
             file=path,
+            remedy=name_remedy(path),
         )
     return ending, zipped
 

@@ -26,6 +26,7 @@ from harness.files.tables import (
     SUFFIXES,
     clean_name,
     is_table,
+    name_remedy,
     read_table,
     require_texts,
     to_numbers,
@@ -263,7 +264,8 @@ def read_own(source: Path | Any, settings: TaskFile) -> OwnData:
     if isinstance(source, Path) and not is_table(source):
         suffixes = ", ".join(SUFFIXES)
         expected = f"{suffixes}, or a folder with {', '.join(BEIR)}"
-        raise InputError(f"is no table by its name; expected {expected}", file=where)
+        message = f"is no table by its name; expected {expected}"
+        raise InputError(message, file=where, remedy=name_remedy(source))
     table = read_table(source)
     table = _rename(table, settings.columns, where)
     kind = settings.kind or _find_kind(table, where)

@@ -33,6 +33,10 @@ from harness.cli import build_parser, main
             ["compare", "demo", "--workd", "x"],
             'unknown option --workd (did you mean "--workdir"?)',
         ),  # no abbreviations
+        (
+            ["verdict", "a", "b", "--task=x"],
+            "unknown option --task; ",
+        ),  # no "--json", which shares its dashes
         (["status", "tests"], "unrecognized arguments: tests"),
         (["evaluate", "m", "--suite", "sts,mr"], "expected one name"),
         (["evaluate", "m", "--suite", "mteb-benchmark:MTEB(eng, v2),sts"], "expected one name"),

@@ -100,6 +100,8 @@ def test_a_small_file_that_unpacks_to_much_is_refused(
         ("80.5%", "%"),
         ("\u22121.5", "minus"),
         ("", "remove"),
+        ("-", "remove"),  # what a table shows where there is no score
+        ("n/a", "remove"),
         ("1_000", None),
     ],
 )

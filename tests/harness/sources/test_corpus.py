@@ -20,6 +20,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import torch.utils.data
 from datasets import Dataset, DatasetDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -453,6 +454,7 @@ def test_unknown_names(tmp_path: Path) -> None:
     assert '(did you mean "wiki1m"?)' in error("wiki1n")
     assert "no such file" in error(tmp_path / "none.txt")
     assert "is a folder" in error(tmp_path)
+    assert "of several .txt files, one with the texts of all" in error(tmp_path / "*.txt")
     assert "hf://datasets/ORG/NAME/FILE" in error("hf://datasets/name")
     assert "holds documents, not sentences" in error("embedded:documents")
     assert "limit = 1" in error("embedded:sentences", limit=1)
@@ -517,6 +519,22 @@ def test_pairs_in_hand_with_labels() -> None:
 def test_anything_else_in_hand_is_one_line(kind: Kind, given: Any, key: str | None) -> None:
     with raises_input_error(file="training text", key=key):
         corpus_of(given, kind)
+
+
+def test_the_advice_on_a_dataset_of_torch_is_right() -> None:
+    class Texts(torch.utils.data.Dataset[str]):
+        def __len__(self) -> int:
+            return len(TEXTS)
+
+        def __getitem__(self, place: int) -> str:
+            return TEXTS[place]
+
+    data = Texts()
+    with raises_input_error(file="training text") as caught:
+        corpus_of(data, "sentences")  # type: ignore[arg-type]
+    assert "[data[i] for i in range(len(data))]" in str(caught.value.remedy)
+    items = [data[i] for i in range(len(data))]
+    assert list(corpus_of(items, "sentences")) == [text.strip() for text in TEXTS]
 
 
 def test_methods_learn_from_lists_as_from_corpora() -> None:

@@ -286,6 +286,22 @@ def test_a_row_that_alone_has_enough_seeds_is_not_called_best() -> None:
         assert (found.data[0]["ranks"]["a"] is not None) == is_judged
 
 
+def test_the_best_of_the_judged_rows_is_not_called_the_best_of_all(tmp_path: Path) -> None:
+    """A row of one run may have the highest score: it is not judged, and listed last."""
+    file = tmp_path / "scores.csv"
+    seeds_table({"a": [71.0, 71.2, 70.9], "b": [69.0, 69.3, 69.1]}).to_csv(file, index=False)
+    assert "may be the best (95 %): a\n" in harness.verdict(file).text
+    page = harness.report(file, tmp_path / "work", formats=["md"])["md"]
+    assert "*All rows, best first.*" in page.read_text()
+
+    rows = {"a": [71.0, 71.2, 70.9], "b": [69.0, 69.3, 69.1], "once": [80.0]}
+    seeds_table(rows).to_csv(file, index=False)
+    found = harness.verdict(file).text
+    assert "may be the best (95 %) of the 2 rows that can be judged: a\n" in found
+    page = harness.report(file, tmp_path / "work", formats=["md"])["md"]
+    assert "best first; those with too few seeds last" in page.read_text()
+
+
 def test_report_of_errors_says_why_its_scores_are_negative(tmp_path: Path) -> None:
     rows = {"a": [21.0, 21.2, 20.9], "b": [31.0, 31.3, 31.1]}
     seeds_table(rows).assign(metric="perplexity").to_csv(tmp_path / "own.csv", index=False)

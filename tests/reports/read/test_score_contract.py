@@ -15,6 +15,7 @@ import pytest
 import harness
 from harness.cli import main
 from harness.errors import InputError
+from harness.sources import load_corpus
 from reports.read.score_logs import tell_models_apart
 from reports.read.score_tables import read_scores
 from tests.support.errors import raises_input_error
@@ -305,11 +306,40 @@ def test_the_scores_of_a_report_are_those_that_its_tables_show(tmp_path: Path) -
     ]
 
 
-def test_a_wide_table_says_how_to_make_it_long(tmp_path: Path) -> None:
-    both = str(refused(write(tmp_path, "model,STS-B,SICK-R\na,1,2\n")))
-    assert 'rename "model" to "row"' in both
-    assert "melt" in both
-    assert "melt" in str(refused(write(tmp_path, "row,STS-B,SICK-R\na,1,2\n")))
+@pytest.mark.parametrize(
+    ("head", "dropped", "names", "ids"),
+    [
+        ("model,STS-B,SICK-R", [], {"model": "row"}, ["row"]),
+        ("row,STS-B,SICK-R", [], {}, ["row"]),
+        ("Model,Rank,STS-B,SICK-R,Avg.", ["Rank", "Avg."], {"Model": "row"}, ["row"]),
+        ("Seed,System,STS-B,SICK-R", [], {"Seed": "seed", "System": "row"}, ["row", "seed"]),
+    ],
+)
+def test_a_wide_table_says_how_to_make_it_long(
+    tmp_path: Path, head: str, dropped: list[str], names: dict[str, str], ids: list[str]
+) -> None:
+    lines = {"Rank": "9", "Avg.": "1.5", "STS-B": "1", "SICK-R": "", "Seed": "7"}
+    values = [lines.get(name, "a") for name in head.split(",")]
+    file = write(tmp_path, f"{head}\n{','.join(values)}\n")
+    advice = str(refused(file).remedy)
+    assert (f"drop(columns={dropped})" in advice) == bool(dropped)
+    assert (f"rename(columns={names})" in advice) == bool(names)
+    assert f"melt({ids}, var_name='task', value_name='score').dropna()" in advice
+
+    wide = pd.read_csv(file).drop(columns=dropped).rename(columns=names)
+    found = read_scores(wide.melt(ids, var_name="task", value_name="score").dropna())
+    assert found[["row", "task", "score"]].to_numpy().tolist() == [["a", "STS-B", 1.0]]
+
+
+def test_a_workbook_is_to_be_saved_as_a_table(tmp_path: Path) -> None:
+    book = write(tmp_path, "PK", "scores.xlsx")
+    assert "CSV" in str(refused(book).remedy)
+    with raises_input_error() as caught:
+        harness.evaluate("embedded:mini-bert", str(book))
+    assert "CSV" in str(caught.value.remedy)
+    with raises_input_error(file=book) as caught:
+        load_corpus(str(book))
+    assert "CSV" in str(caught.value.remedy)
 
 
 def test_runs_that_are_copies_are_noted(tmp_path: Path) -> None:
