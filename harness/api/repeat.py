@@ -27,7 +27,7 @@ from harness.files.reading import is_there, read_json, read_text, read_toml
 from harness.files.zips import unpack_zip
 from harness.machine.progress import Reporter
 from harness.results.comparison import ComparisonFile
-from harness.results.elsewhere import EXPERIMENT, MANIFEST, locate_data
+from harness.results.elsewhere import EXPERIMENT, MANIFEST, check_runs, locate_data
 from harness.results.record import Record
 from harness.results.spec import RunSpec
 from harness.results.store import RunFolder, read_comparison_file, read_records
@@ -106,6 +106,7 @@ def unpack(archive: Path, workdir: Path) -> tuple[Path, Manifest]:
     folder.mkdir(parents=True)
     unpack_zip(archive, folder)
     manifest = _read_manifest(folder, archive)
+    check_runs(folder, archive)
     locate_data(folder)
     mark.write_text(digest)
     return folder, manifest

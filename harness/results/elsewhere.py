@@ -13,9 +13,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
 from harness.errors import InputError
+from harness.files.printable import join_some
 from harness.results.record import Record
 from harness.results.store import (
     MODEL,
+    DamagedRecord,
     RunFolder,
     comparison_files,
     read_comparison_file,
@@ -62,7 +64,33 @@ def open_workdir(place: Path) -> Iterator[Path]:
         except InputError as error:
             message = f"a comparison in it is damaged ({error.message})"
             raise InputError(message, file=place) from None
+        check_runs(unpacked, place)
         yield unpacked
+
+
+def check_runs(folder: Path, archive: Path) -> None:
+    """Refuse an unpacked archive of which a run was changed or cut after it was written.
+
+    Raises:
+        InputError: a record does not have its hash, or a file not the one in its record.
+    """
+    damaged = []
+    for path in sorted((folder / "runs").glob("*")):
+        run = RunFolder(folder, path.name)
+        try:
+            record = run.read()
+        except DamagedRecord:
+            damaged.append(f"runs/{path.name}/{run.record_file.name}")
+            continue
+        if record is not None:
+            found = run.find_damage(without_weights(record).files)
+            damaged += [f"runs/{path.name}/{name}" for name in found]
+    if damaged:
+        raise InputError(
+            f"{join_some(damaged, 3)}: not as it was written",
+            file=archive,
+            remedy="its scores cannot be relied on; get the archive again",
+        )
 
 
 def locate_data(folder: Path) -> None:

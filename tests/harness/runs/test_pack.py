@@ -372,6 +372,31 @@ def test_what_is_no_sound_archive_is_one_line(
     assert line.startswith("harness: ")
 
 
+@pytest.mark.parametrize("name", ["record.json", "examples.parquet"])
+def test_a_number_that_was_changed_in_an_archive_is_found(
+    packed: Path, tmp_path: Path, capsys: Any, name: str
+) -> None:
+    files = contents(packed)
+    changed = min(file for file in files if file.endswith(name))
+    value = b'"value": '
+    if name == "record.json":
+        assert value in files[changed]
+        files[changed] = files[changed].replace(value, value + b"1", 1)
+    else:
+        files[changed] = files[min(set(files) - {changed}, key=len)]
+    archive = tmp_path / "changed.zip"
+    write_zip(archive, files)
+    for command in (
+        ["reproduce", str(archive)],
+        ["reproduce", str(archive), "--run", str(tmp_path / "new")],
+        ["verdict", "SimCSE", "cls", "--workdir", str(archive)],
+    ):
+        assert main(command) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert str(archive) in line
+        assert changed in line
+
+
 @pytest.mark.parametrize("reach", ["../../secret.txt", "/etc/hostname"])
 def test_an_experiment_of_an_archive_reads_its_own_files_alone(
     packed: Path, tmp_path: Path, reach: str
