@@ -50,10 +50,11 @@ class FactList:
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture, drawn in a format when first requested; `alt` says what a reader would see.
+    """A picture, laid out and drawn in a format when first requested; `alt` says what a reader would
+    see.
 
     Attributes:
-        plot: as matplotlib has it.
+        lay_out: () -> the plot as matplotlib has it, with everything in its place.
         draw: (plot, "svg", "png" or "pdf") -> the file.
     """
 
@@ -61,8 +62,13 @@ class Figure:
     title: str
     caption: str
     alt: str
-    plot: Any = field(repr=False, compare=False)
+    lay_out: Callable[[], Any] = field(repr=False, compare=False)
     draw: Callable[[Any, str], bytes] = field(repr=False, compare=False)
+
+    @cached_property
+    def plot(self) -> Any:
+        """As matplotlib has it."""
+        return self.lay_out()
 
     @cached_property
     def svg(self) -> str:

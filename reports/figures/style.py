@@ -251,17 +251,22 @@ def finish(
     caption: str,
     alt: str,
 ) -> Figure:
-    """A plot whose layout is fixed, to be drawn in the requested formats."""
+    """A plot to be drawn in the requested formats. It is laid out with the first: most callers want
+    tables or other figures, and its text has to be measured for that.
+    """
     from matplotlib.text import Text
 
     for text in plot.findobj(Text):  # a control character would make the SVG no XML at all
         if isinstance(text, Text) and (clean := visible(text.get_text())) != text.get_text():
             text.set_text(clean)
-    with (
-        style()
-    ):  # not all callers are inside of it, and labels of ticks are made when they are drawn
-        settle(plot)
-    return Figure(key, title, caption, alt, plot, draw)
+    own = _own.get()
+
+    def lay_out() -> Plot:
+        with with_settings(own), style():  # labels of ticks are made when they are drawn
+            settle(plot)
+        return plot
+
+    return Figure(key, title, caption, alt, lay_out, draw)
 
 
 # Without dates or anything else that changes between builds.

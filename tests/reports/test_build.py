@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from harness.cli import main
 from harness.results.store import RunFolder, comparison_file, read_records
@@ -60,6 +61,26 @@ def test_everything_is_written_and_rebuilt_to_the_byte(built: Built, tmp_path: P
     } <= set(contents)
     build_report("invented", workdir, out=tmp_path / "again")
     assert files(tmp_path / "again") == contents
+
+
+def test_tables_do_not_wait_for_the_layout_of_figures(
+    built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But of scatter plots, whose labels find their places in it."""
+    measured: list[Figure] = []
+    measure = Figure.draw_without_rendering
+
+    def count(plot: Figure) -> None:
+        measured.append(plot)
+        measure(plot)
+
+    monkeypatch.setattr(Figure, "draw_without_rendering", count)
+    written = build_report("invented", built[0], out=tmp_path, formats=["csv"])
+    of_tables = len(measured)
+    build_report("invented", built[0], out=tmp_path, formats=["html"])
+    assert of_tables < len(measured) - of_tables
+    tables = [json.loads(files["json"].read_text())["tables"] for files in (written, built[1])]
+    assert tables[0] == tables[1]
 
 
 def test_means_marks_and_ends(built: Built) -> None:
