@@ -233,7 +233,8 @@ def evaluate(
 
     `cost` of the result has "sentences" (distinct texts), "sentences_cached" (those of them that
     `cache` had), "encode_seconds" and "sentences_per_second" of the others (neither where there
-    were none), and "evaluate_seconds" (scoring, without that encoding).
+    were none), "evaluate_seconds" (scoring, without that encoding), and "score_cpu_seconds"
+    (processor seconds of both).
 
     Raises:
         InputError: the data of every task is missing or damaged.
@@ -263,6 +264,7 @@ def evaluate(
         return encode_once(encode, texts, cache=cache)
 
     start = time.perf_counter()
+    worked = time.process_time()
     first = encode_all_or_few(texts)
     table = EmbeddingTable(
         texts,
@@ -297,6 +299,7 @@ def evaluate(
     else:
         count = table.fresh
     result.cost = _cost_of(table, count, time.perf_counter() - start)
+    result.cost["score_cpu_seconds"] = time.process_time() - worked
     return result
 
 

@@ -107,9 +107,10 @@ class Record(BaseModel):
         training: steps, best_step, best_dev, initial_dev, final statistics, notes.
         architecture: of the encoder, as the measured cost of inference is stored by; empty where it
             was not measured.
-        cost: train_seconds, train_cpu_seconds, train_gpu_seconds, dev_seconds, encode_seconds,
-            evaluate_seconds, sentences_per_second, sentences, sentences_cached, peak_memory_bytes,
-            parameters, corpus_sentences_seen; train_tokens, train_tokens_per_second;
+        cost: train_seconds, train_cpu_seconds, train_gpu_seconds, dev_seconds, dev_cpu_seconds,
+            encode_seconds, evaluate_seconds, score_cpu_seconds (of both), sentences_per_second,
+            sentences, sentences_cached, peak_memory_bytes, parameters, corpus_sentences_seen;
+            train_tokens, train_tokens_per_second;
             train_cpu_joules, train_gpu_joules, encode_cpu_joules and encode_gpu_joules where the
             machine counts them.
         environment: python, platform, cpu, device, precision, threads, versions.

@@ -4,28 +4,36 @@ this work directory, else from the arithmetic of the model and the speed of this
 
 A run without any of them, as on a GPU or of a model that is not here, has no estimate, and then
 there is no total.
+
+Other work on a machine can make one run last twenty times as long. The processor seconds next to
+those of the clock show it, and runs are summed up by their medians.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import HarnessError
 from harness.evaluation import inference_cost
 from harness.executors.executor import open_executor
 from harness.files.hashing import content_id
+from harness.files.model_names import kind_of_model
 from harness.files.printable import join_some
 from harness.machine.environment import cpu_model, device_name
 from harness.machine.progress import describe_duration
 from harness.results.measurements import measure_once, read_measurements
 from harness.results.record import Record
+from harness.results.spec import RunSpec
+from harness.results.store import RunFolder
 from harness.runs.execute import find_finished, needs_training
 from harness.runs.plan import Job, Plan, find_task
 from harness.runs.typical_costs import (
@@ -56,6 +64,8 @@ _TEXTS = "texts"
 _CHARACTERS = 100.0  # of a text whose length is not known
 _SAMPLE = 256  # items of a corpus whose lengths are read
 _NEWEST = 3  # runs of a row that say what its next ones take
+_READ = 300  # records of other seeds and plans that are read, the newest
+_STARVED = 3.0  # times what is to be expected: more is the work of others
 _SAME_LOAD = timedelta(hours=6)  # between runs that are likely made beside the same other work
 
 
@@ -120,6 +130,49 @@ class RowCost:
         return self.total / self.due
 
 
+@dataclass(frozen=True)
+class Part:
+    """A part of a run: the names of its seconds in `Record.cost`.
+
+    Attributes:
+        clocks: of the wall clock; they are added.
+        cpu: of the processor.
+    """
+
+    clocks: tuple[str, ...]
+    cpu: str
+
+    def clock(self, record: Record) -> float:
+        """Seconds of the wall clock."""
+        return sum(record.cost.get(name, 0.0) for name in self.clocks)
+
+    def processor(self, record: Record) -> float:
+        """Seconds of the processor; 0 where they are not known, or of another process's work."""
+        if record.spec.method == "command":
+            return 0.0
+        return record.cost.get(self.cpu, 0.0)
+
+    def is_sure(self, record: Record) -> bool:
+        """True if its seconds of the processor are known, or it took no time."""
+        return bool(self.processor(record)) or not self.clock(record)
+
+    def seconds(self, record: Record, load: float | None) -> float:
+        """Seconds of the wall clock, without those in which the processor did much more other work
+        than it usually does. `load` is the usual ratio of both; None on a GPU, for which the
+        processor waits.
+        """
+        clock = self.clock(record)
+        processor = self.processor(record)
+        if load is None or not processor or kind_of_model(record.base_model):
+            return clock
+        return min(clock, load * processor)
+
+
+_TRAIN = Part(("train_seconds",), "train_cpu_seconds")
+_DEV = Part(("dev_seconds",), "dev_cpu_seconds")
+_SCORE = Part(("encode_seconds", "evaluate_seconds"), "score_cpu_seconds")
+
+
 class CostEstimate:
     """The cost of each row of a plan.
 
@@ -146,12 +199,30 @@ class CostEstimate:
             for record in some:
                 if record is not None:
                     records.append(record)
-        self._scoring = _read_scoring(records)
         self.rows = {}
         for key, jobs in jobs_of.items():
-            self.rows[key] = self._cost_row(jobs, found[key])
-        if self._device == cpu_model():
-            self._add_typical()
+            self.rows[key] = RowCost(jobs, self._count_states(jobs, found[key]))
+        on_cpu = self._device == cpu_model()
+        others = []
+        if any(cost.due for cost in self.rows.values()):
+            others = read_newest(workdir)
+        self._load = find_load([*records, *others]) if on_cpu else None
+        self._scoring = _read_scoring(records)
+        seeds_of = _group_by_row(others)
+        runs: dict[tuple[str, str], list[Record]] = {}
+        for key, cost in self.rows.items():
+            runs[key] = self._runs_of(cost, found[key], seeds_of)
+            if runs[key]:
+                self._cost_by_runs(cost, runs[key])
+            elif cost.due:
+                self._estimate(cost)
+        if on_cpu:
+            known = [cost for cost in self.rows.values() if cost.scoring is not None]
+            corrections = self._corrections(_keep_newest(known))
+            for key, cost in self.rows.items():
+                if runs[key] and cost.due:
+                    self._limit(cost, runs[key], corrections)
+            self._add_typical(corrections)
 
     def unknown(self) -> list[str]:
         """Return the labels of rows whose runs have no estimate."""
@@ -232,31 +303,60 @@ class CostEstimate:
             found["vectors"] = vectors
         return found
 
-    def _cost_row(self, jobs: Sequence[Job], records: Sequence[Record | None]) -> RowCost:
-        cost = RowCost(jobs)
+    def _count_states(self, jobs: Sequence[Job], records: Sequence[Record | None]) -> Counter[str]:
+        states: Counter[str] = Counter()
         for job, record in zip(jobs, records, strict=True):
-            cost.states[self._state(job, record)] += 1
+            states[self._state(job, record)] += 1
+        return states
+
+    def _runs_of(
+        self,
+        cost: RowCost,
+        records: Sequence[Record | None],
+        seeds_of: dict[str, list[Record]],
+    ) -> list[Record]:
+        """Return the newest runs of a row on this device, also of seeds that are not in the plan."""
+        found = {record.id: record for record in records if record is not None}
+        if seeds_of:
+            job = cost.jobs[0]
+            for record in seeds_of.get(_row_id(job.spec), []):
+                if record.evaluation.keys() >= set(job.tasks):
+                    found.setdefault(record.id, record)
         # A run that found vectors of an earlier one does not tell what encoding costs.
         here = [
             record
-            for record in records
-            if record is not None
-            and self._is_of_here(record)
-            and "sentences_cached" not in record.cost
+            for record in found.values()
+            if self._is_of_here(record) and "sentences_cached" not in record.cost
         ]
         # Earlier runs may have been made while the machine was busy with other work.
         here = sorted(here, key=lambda record: record.finished)[-_NEWEST:]
-        if here:
-            cost.newest = here[-1].finished
-            here = [record for record in here if _is_of_same_load(record.finished, cost.newest)]
-            cost.training = fmean(map(_training_seconds, here))
-            scoring = [record.seconds - _training_seconds(record) for record in here]
-            cost.scoring = fmean(scoring)
-            parameters = [record.cost.get("parameters", 0.0) for record in here]
-            cost.weights = fmean(number * 4 for number in parameters)
-        elif cost.due:
-            self._estimate(cost)
-        return cost
+        return [one for one in here if _is_of_same_load(one.finished, here[-1].finished)]
+
+    def _cost_by_runs(self, cost: RowCost, runs: Sequence[Record]) -> None:
+        """Read what a run costs from runs of the same row."""
+        cost.newest = runs[-1].finished
+        cost.training = self._median(runs, _TRAIN) + self._median(runs, _DEV)
+        cost.scoring = self._median(runs, _SCORE)
+        parameters = [record.cost.get("parameters", 0.0) for record in runs]
+        cost.weights = fmean(number * 4 for number in parameters)
+
+    def _median(self, runs: Sequence[Record], part: Part) -> float:
+        return median(part.seconds(record, self._load) for record in runs)
+
+    def _limit(self, cost: RowCost, runs: Sequence[Record], corrections: dict[str, float]) -> None:
+        """Limit the seconds of encoding and scoring where runs do not say how many of them were of
+        the processor.
+        """
+        typical = None
+        if not all(_SCORE.is_sure(record) and _DEV.is_sure(record) for record in runs):
+            typical = self._typical.find(cost.jobs[0])
+        if typical is None or not corrections or cost.scoring is None:
+            return
+        most = _STARVED * _factor(corrections, cost.jobs[0])
+        dev = self._median(runs, _DEV)
+        train = self._median(runs, _TRAIN)
+        cost.training = train + min(dev, most * typical.dev)
+        cost.scoring = min(cost.scoring, most * typical.scoring)
 
     def _state(self, job: Job, record: Record | None) -> str:
         if job.spec.missing:
@@ -313,18 +413,12 @@ class CostEstimate:
             return None
         return Rates(**known)
 
-    def _add_typical(self) -> None:
+    def _add_typical(self, corrections: dict[str, float]) -> None:
         """Estimate the rows of which nothing is known, corrected by the rows of which it is."""
-        known = []
         unknown = []
         for cost in self.rows.values():
             if cost.due and cost.total is None and not cost.fault:
                 unknown.append(cost)
-            elif cost.scoring is not None:
-                known.append(cost)
-        if not unknown:
-            return
-        corrections = self._corrections(_keep_newest(known))
         timed = set[str]()
         first, other = overhead()
         if corrections:  # the runs that correct have all that a run does
@@ -335,8 +429,7 @@ class CostEstimate:
             typical = self._typical.find(job)
             if typical is None:
                 continue
-            of_all = corrections.get("", 1.0)
-            factor = corrections.get(job.spec.base_model, of_all)
+            factor = _factor(corrections, job)
             cost.training = typical.training * factor
             cost.scoring = typical.scoring * factor + other
             cost.weights = typical.weights
@@ -349,10 +442,12 @@ class CostEstimate:
                 cost.once += typical.inference
 
     def _corrections(self, known: Iterable[RowCost]) -> dict[str, float]:
-        """Return base model -> the ratio of what runs took here to what was to be expected of them;
-        under "" the ratio over all base models.
+        """Return base model -> the ratio of what runs took here to what was to be expected of them,
+        the median over its rows, weighted by what was expected; under "" that over all base models.
         """
-        sums: dict[str, tuple[float, float]] = {}
+        if not any(cost.due for cost in self.rows.values()):
+            return {}
+        found: dict[str, list[tuple[float, float]]] = {}
         for cost in known:
             job = cost.first_job
             if job is None:
@@ -364,12 +459,8 @@ class CostEstimate:
             expected = typical.training + typical.scoring
             if actual and expected:
                 for key in (job.spec.base_model, ""):
-                    took, was_expected = sums.get(key, (0.0, 0.0))
-                    sums[key] = (took + actual, was_expected + expected)
-        ratios = {}
-        for key, (took, was_expected) in sums.items():
-            ratios[key] = took / was_expected
-        return ratios
+                    found.setdefault(key, []).append((actual / expected, expected))
+        return {key: weighted_median(ratios) for key, ratios in found.items()}
 
     def _find_scoring(self, job: Job) -> tuple[float, float] | None:
         """Return how many sentences a run encodes for its tasks, and the seconds of their scoring
@@ -403,11 +494,13 @@ class TypicalCost:
     """Seconds and bytes of a run, from the sizes of its model and texts.
 
     Attributes:
+        dev: of the seconds of training those of dev evaluations.
         architecture, inference: of what the seconds of inference are measured, once in a work
             directory.
     """
 
     training: float
+    dev: float
     scoring: float
     weights: float
     vectors: float
@@ -440,11 +533,13 @@ class TypicalCosts:
 
         fitting = sum(one.fitting for one in texts) * shape.width / measure_products()
         training = self._train(row, job, shape, method)
+        dev = encode([self._plan.dev_texts(job)])
         inference = encode(
             [Texts(inference_cost.SENTENCES * (inference_cost.PASSES + 1), _CHARACTERS)]
         )
         return TypicalCost(
-            training=training + encode([self._plan.dev_texts(job)]),
+            training=training + dev,
+            dev=dev,
             scoring=encode(texts) + fitting,
             weights=4.0 * shape.parameters,
             vectors=4.0 * shape.width * sum(one.count for one in texts),
@@ -588,19 +683,82 @@ def _is_of_same_load(ended: str, newest: str) -> bool:
     return datetime.fromisoformat(newest) - datetime.fromisoformat(ended) <= _SAME_LOAD
 
 
-def _training_seconds(record: Record) -> float:
-    return record.cost.get("train_seconds", 0.0) + record.cost.get("dev_seconds", 0.0)
+def _factor(corrections: dict[str, float], job: Job) -> float:
+    """Return the correction of a job's base model, else that of all; 1 without any."""
+    return corrections.get(job.spec.base_model, corrections.get("", 1.0))
+
+
+def read_newest(workdir: Path, most: int = _READ) -> list[Record]:
+    """Return the finished ones of the newest records of a work directory.
+
+    >>> read_newest(Path("no-such-folder"))
+    []
+    """
+    written = []
+    for folder in (workdir / "runs").glob("*"):
+        with suppress(OSError):
+            written.append(
+                (RunFolder(workdir, folder.name).record_file.stat().st_mtime, folder.name)
+            )
+    records = []
+    for _, name in sorted(written)[-most:]:
+        record = RunFolder(workdir, name).read_if_sound()
+        if record is not None and record.status == "finished":
+            records.append(record)
+    return records
+
+
+def _row_id(spec: RunSpec) -> str:
+    """Return what the runs of a row have in common, whatever their seed."""
+    return spec.model_copy(update={"seed": 0}).id
+
+
+def _group_by_row(records: Iterable[Record]) -> dict[str, list[Record]]:
+    found: dict[str, list[Record]] = {}
+    for record in records:
+        found.setdefault(_row_id(record.spec), []).append(record)
+    return found
+
+
+def weighted_median(values: Iterable[tuple[float, float]]) -> float:
+    """Return the smallest value up to which half of the weight lies, of pairs (value, weight).
+
+    >>> weighted_median([(50.0, 1.0), (2.0, 3.0), (3.0, 4.0)])
+    3.0
+    """
+    ordered = sorted(values)
+    half = sum(weight for _, weight in ordered) / 2
+    reached = list(accumulate(weight for _, weight in ordered))
+    return ordered[min(bisect_right(reached, half), len(ordered) - 1)][0]
+
+
+def find_load(records: Sequence[Record]) -> float:
+    """Return how many seconds of the clock a second of the processor takes in the newest runs, the
+    median of their parts: more than one while other work shares the processor.
+    """
+    newest = max((record.finished for record in records), default="")
+    loads = []
+    for record in records:
+        for part in (_TRAIN, _DEV, _SCORE):
+            processor = part.processor(record)
+            if processor and _is_of_same_load(record.finished, newest):
+                loads.append(part.clock(record) / processor)
+    return max(1.0, median(loads)) if loads else 1.0
 
 
 def _read_scoring(records: Iterable[Record]) -> dict[tuple[str, ...], tuple[float, float]]:
-    """Return tasks -> the sentences that a run encoded for them, and the seconds of their scoring
-    beside it.
+    """Return tasks -> the sentences that a run encoded for them, and the seconds of their
+    scoring beside it, the median of the runs.
     """
-    found = {}
+    found: dict[tuple[str, ...], list[tuple[float, float]]] = {}
     for record in records:
         if "sentences" in record.cost:
             keys = [f"{score.source}:{score.task}" for score in record.scores]
             tasks = tuple(dict.fromkeys(keys))
             further = record.cost.get("evaluate_seconds", 0.0)
-            found[tasks] = (record.cost["sentences"], further)
-    return found
+            found.setdefault(tasks, []).append((record.cost["sentences"], further))
+    scoring = {}
+    for tasks, several in found.items():
+        sentences = median(count for count, _ in several)
+        scoring[tasks] = (sentences, median(further for _, further in several))
+    return scoring

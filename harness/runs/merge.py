@@ -17,6 +17,7 @@ _SUMS = (
     "sentences_cached",
     "encode_seconds",
     "evaluate_seconds",
+    "score_cpu_seconds",
     "encode_cpu_joules",
     "encode_gpu_joules",
 )
@@ -80,6 +81,8 @@ def _merge_costs(old: dict[str, float], new: dict[str, float]) -> dict[str, floa
     for key in _SUMS:
         if key in cost:
             cost[key] = old.get(key, 0.0) + new.get(key, 0.0)
+    if "evaluate_seconds" in old and "score_cpu_seconds" not in old:
+        cost.pop("score_cpu_seconds", None)  # of the first part they are not known
     if encoding := cost.get("encode_seconds"):
         cost["sentences_per_second"] = (
             cost["sentences"] - cost.get("sentences_cached", 0.0)

@@ -482,7 +482,7 @@ class Trainer(Descent):
         self.best_weights = BestWeights(context.folder)
         self.sentences_seen = 0
         self.tokens = 0
-        self.seconds = {"train": 0.0, "dev": 0.0, "train_cpu": 0.0}
+        self.seconds = {"train": 0.0, "dev": 0.0, "train_cpu": 0.0, "dev_cpu": 0.0}
         self.best: dict[str, Any] = {"step": None, "dev": -math.inf}
         self.initial_dev: float | None = None
         self.last: dict[str, float] = {}
@@ -606,6 +606,7 @@ class Trainer(Descent):
         """
         assert self.context.dev is not None
         started = time.perf_counter()
+        worked = time.process_time()
         best: tuple[int, dict[str, float]] | None = None
         encoders = self.method.candidates(self.encoder, self.heads)
         for number, encoder in enumerate(encoders):
@@ -617,6 +618,9 @@ class Trainer(Descent):
         assert best is not None
         number, seen = best
         self.seconds["dev"] += time.perf_counter() - started
+        # Checkpoints from before this was measured do not have it.
+        earlier = self.seconds.get("dev_cpu", 0.0)
+        self.seconds["dev_cpu"] = earlier + time.process_time() - worked
         self.curves.add(
             self.step,
             kind,
@@ -710,6 +714,7 @@ class Trainer(Descent):
             "train_seconds": self.seconds["train"],
             "train_cpu_seconds": self.seconds["train_cpu"],
             "dev_seconds": self.seconds["dev"],
+            "dev_cpu_seconds": self.seconds.get("dev_cpu", 0.0),
             "corpus_sentences_seen": float(self.sentences_seen),
             "train_sentences_per_second": self.sentences_seen / max(self.seconds["train"], 1e-9),
             **(counted if self.tokens else {}),

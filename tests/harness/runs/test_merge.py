@@ -95,6 +95,21 @@ def test_each_field_of_a_record_that_is_scored_again() -> None:
     assert (merged.cost["sentences_per_second"], merged.cost["peak_memory_bytes"]) == (10.0, 5.0)
 
 
+def test_processor_seconds_of_a_part_are_not_those_of_the_whole() -> None:
+    first = scored("first", "one", 0.25)
+    last = scored("last", "two", 0.5)
+    timed = []
+    for record, seconds in ((first, 2.0), (last, 3.0)):
+        cost = record.cost | {"evaluate_seconds": 4.0, "score_cpu_seconds": seconds}
+        timed.append(record.model_copy(update={"cost": cost}))
+    both = merge_records(timed[0], timed[1], [Task("two")])  # type: ignore[list-item]
+    assert both.cost["score_cpu_seconds"] == 5.0
+    earlier = timed[0].model_copy(update={"cost": first.cost | {"evaluate_seconds": 4.0}})
+    part = merge_records(earlier, timed[1], [Task("two")])  # type: ignore[list-item]
+    assert "score_cpu_seconds" not in part.cost
+    assert part.cost["evaluate_seconds"] == 8.0
+
+
 def test_a_task_that_is_scored_again_has_its_last_score_alone() -> None:
     first = scored("first", "one", 0.25)
     last = scored("last", "one", 0.5).model_copy(update={"task_code": {}})
