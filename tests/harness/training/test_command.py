@@ -142,7 +142,7 @@ def test_a_changed_script_is_another_run(folder: Path) -> None:
     ("script", "hours", "said"),
     [
         ("print('before'); raise SystemExit('no GPU here')", 1.0, "no GPU here"),
-        ("import time; print('waiting', flush=True); time.sleep(600)", 0.001, "waiting"),
+        ("import time; print('waiting', flush=True); time.sleep(600)", 0.0006, "waiting"),
         ("print('trained nothing')", 1.0, "trained nothing"),
         ("def half(x):\n    return 1 + x / 'two' + 3\nhalf(4)", 1.0, "TypeError"),
     ],
