@@ -291,11 +291,19 @@ def _describe_few(block: Ranking, title: str) -> str:
 
 
 def _describe_unjudged(block: Ranking) -> str:
-    """Return which rows have too few seeds, a clause; "" where none has."""
+    """Return which rows have too few seeds, a clause; "" where none has. Those that score more
+    than all judged rows have their score.
+    """
     if not block.unjudged:
         return ""
-    labels = list(map(block.name, block.unjudged))
-    return f"; {NOT_JUDGED}: {_list(labels)}"
+    best = max(map(block.mean, block.judged))
+    labels = []
+    for row in block.unjudged:
+        label = block.name(row)
+        if block.mean(row) > best:
+            label += f" ({block.mean(row):.2f})"
+        labels.append(label)
+    return f"; not judged, with fewer than three seeds: {_list(labels)}"
 
 
 def _margin(difference: Difference) -> str:

@@ -300,6 +300,7 @@ def test_the_best_of_the_judged_rows_is_not_called_the_best_of_all(tmp_path: Pat
     assert "may be the best (95 %) of the 2 rows that can be judged: a\n" in found
     page = harness.report(file, tmp_path / "work", formats=["md"])["md"]
     assert "best first; those with too few seeds last" in page.read_text()
+    assert "not judged, with fewer than three seeds: once (80.00)" in page.read_text()
 
 
 def test_report_of_errors_says_why_its_scores_are_negative(tmp_path: Path) -> None:
