@@ -20,6 +20,7 @@ from harness.machine import environment
 from harness.results.comparison import SeedsAdded
 from harness.runs.plan import Plan
 from harness.runs.until import Until
+from harness.seeds import part_seed, seed_fields, seed_text
 
 _SEED = ("seed", "vary", "held")  # of a specification: what the runs of a row differ in
 _DETAILS = ("code",)  # the files behind `version`
@@ -117,8 +118,10 @@ def find_deviations(
         until: how seeds are added now; None where they are not.
     """
     found = []
-    before = _seeds_by_row(frozen["runs"])
-    now = _seeds_by_row(runs)
+    # a plan of an earlier version has no streams
+    streams = any(run.get("vary") for run in frozen["runs"])
+    before = _seeds_by_row(frozen["runs"], streams=streams)
+    now = _seeds_by_row(runs, streams=streams)
     most_seeds = int(frozen["analysis"]["most_seeds"])
     for row in {**before, **now}:
         if row not in now:
@@ -190,7 +193,7 @@ def _contents(plan: Plan, until: Until | None) -> dict[str, Any]:
             {
                 "row": job.row,
                 "base_model": base_model,
-                "seed": job.spec.seed,
+                **seed_fields(job.spec.random_seed),
                 "id": job.id,
             }
         )
@@ -205,13 +208,18 @@ def _contents(plan: Plan, until: Until | None) -> dict[str, Any]:
     }
 
 
-def _seeds_by_row(runs: Iterable[Mapping[str, Any]]) -> dict[str, dict[int, str]]:
-    """Row and base model -> seed -> id of the run."""
+def _seeds_by_row(runs: Iterable[Mapping[str, Any]], *, streams: bool) -> dict[str, dict[int, str]]:
+    """Row and base model -> seed -> id of the run; with `streams`, seeds that only some random
+    streams have are others.
+    """
     found: dict[str, dict[int, str]] = {}
     for run in runs:
         row = f"{run['row']} · {run['base_model']}"
         ids = found.setdefault(row, {})
-        ids[int(run["seed"])] = run["id"]
+        seed = int(run["seed"])
+        if streams and run.get("vary"):
+            seed = part_seed(seed, run["vary"], run["held"])
+        ids[seed] = run["id"]
     return found
 
 
@@ -245,7 +253,7 @@ def _count_seeds(seeds: Sequence[int]) -> str:
         noun = "seed"
     else:
         noun = "seeds"
-    numbers = [str(seed) for seed in seeds]
+    numbers = [seed_text(seed) for seed in seeds]
     return f"{noun} {join_some(numbers, 5)}"
 
 

@@ -10,9 +10,10 @@ import pytest
 import harness
 from harness.cli import main
 from harness.results.comparison import ComparisonFile
-from harness.runs.frozen_plan import plan_file
+from harness.runs.frozen_plan import _contents, find_deviations, plan_file
 from reports.load import read_comparison
 from reports.read.plan_followed import read_frozen_plan
+from tests.support import small_runs
 from tests.support.bases import narrow_bert
 from tests.support.errors import raises_input_error
 
@@ -173,3 +174,20 @@ def test_the_primary_score_is_one_that_the_file_evaluates(
     assert main([*command, "primary=Embedded-STS-natural"]) == 0
     said = printed(capsys)
     assert "primary: planned none, now Embedded-STS-natural" in said
+
+
+def test_seeds_of_other_streams_are_other_runs() -> None:
+    """Seed 2 in `init` alone and in `dropout` alone: to leave one of them out is a deviation."""
+    both = {"seeds": [1, 2], "held_seed": 1}
+    blocks = {"a": {"vary": ["init"]}, "b": {"vary": ["dropout"]}}
+    frozen = _contents(small_runs.plan_of(**both, blocks=blocks), None)
+    found = []
+    for kept in ("a", "b"):
+        now = _contents(small_runs.plan_of(**both, blocks={kept: blocks[kept]}), None)
+        runs = now["runs"]
+        found += find_deviations(frozen, runs, now["tasks"], now["analysis"], {}, None)
+    row = f"SimCSE · {small_runs.BASE}"
+    expected = [f"{row}: seed 2 (dropout) not run", f"{row}: seed 2 (init) not run"]
+    assert [one.text for one in found] == expected
+    same = find_deviations(frozen, frozen["runs"], frozen["tasks"], frozen["analysis"], {}, None)
+    assert same == []
