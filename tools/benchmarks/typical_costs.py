@@ -3,7 +3,8 @@
 
     python -m tools.benchmarks.typical_costs [--parts encoding methods classifier tasks]
 
-Each part replaces its own figures and leaves the others. `encoding` is the share of the speed of a
+Each part replaces its own figures and leaves the others; each method is saved as soon as it is
+measured, and `--missing` measures those that the table does not have. `encoding` is the share of the speed of a
 product of matrices that `Encoder.encode` reaches, by the width of the model; `methods` what a
 training step, an encoding and a fit of each method cost, in encodings of the same texts;
 `classifier` the cost of SentEval's classifier; `overhead` the seconds of whatever else a run does;
@@ -17,7 +18,7 @@ import argparse
 import json
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ SUITES = ("sts", "sts-dev", "transfer", "downstream", "probing")
 CLASSIFIED = {1: "CR", 2: "TREC", 3: "MRPC"}  # number of parts -> the task that is measured
 REPEATS = 3
 EXAMPLES = 300  # of a part, to which classifiers are fitted
+UNLIKE = ("model2vec",)  # it fits to a vocabulary: its cost does not grow with the text
 BATCH = 32
 SAMPLE = 96  # items of a corpus that methods learn from
 
@@ -108,28 +110,29 @@ def measure_product() -> float:
     return typical_costs.measure_products()
 
 
-def measure_methods(only: Sequence[str] = ()) -> dict[str, dict[str, float]]:
-    """Return what each method costs in encodings by the bare transformer; `only` some of them."""
+def measure_methods(names: Sequence[str]) -> Iterator[tuple[str, dict[str, float]]]:
+    """Yield what each method costs in encodings by the bare transformer, which are timed next to
+    it.
+    """
     from harness.runs.experiment import CorpusSettings
 
     encoder = Encoder.load(BASE)
-    found: dict[str, dict[str, float]] = {}
-    for name in registry.names(registry.METHODS):
-        method = registry.load(registry.METHODS, name)
-        if only and name not in only:
+    for name in names:
+        if name in UNLIKE:
             continue
+        method = registry.load(registry.METHODS, name)
         small = {"batch_size": BATCH} if "batch_size" in method.Config.model_fields else {}
         try:
             config = method.configure(small, base_model=BASE)
             kind = method(config, base_model=BASE).text
             settings = None if kind == "none" else CorpusSettings(uri=f"embedded:{kind}", kind=kind)
             row = Row(name, method, BASE, config, settings)
-            found[name] = measure_method(row, encoder)
+            found = measure_method(row, encoder)
         except HarnessError as error:
             print(f"{name}: left out: {error}", flush=True)
             continue
-        print(name, found[name], flush=True)
-    return found
+        print(name, found, flush=True)
+        yield name, found
 
 
 def measure_method(row: Row, encoder: Encoder) -> dict[str, float]:
@@ -234,11 +237,21 @@ def count_tasks() -> dict[str, dict[str, float]]:
 
 PARTS: dict[str, Callable[[], Any]] = {
     "encoding": measure_encoding,
-    "methods": measure_methods,
     "classifier": measure_classifier,
     "overhead": measure_overhead,
     "tasks": count_tasks,
 }
+
+
+def read_table() -> dict[str, Any]:
+    """Return the table that ships."""
+    table: dict[str, Any] = json.loads(FILE.read_text("utf-8"))
+    return table
+
+
+def save(table: dict[str, Any]) -> None:
+    """Write the table that ships."""
+    FILE.write_text(json.dumps(table, indent=1) + "\n", "utf-8")
 
 
 def main() -> None:
@@ -246,17 +259,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--parts", nargs="*", default=list(PARTS), choices=PARTS)
+    every = ["methods", *PARTS]
+    parser.add_argument("--parts", nargs="*", default=every, choices=every)
     parser.add_argument("--methods", nargs="*", default=[], help="measure only these")
+    parser.add_argument("--missing", action="store_true", help="only methods without figures")
     args = parser.parse_args()
+    table = read_table()
+    if "methods" in args.parts:
+        names = args.methods or registry.names(registry.METHODS)
+        if args.missing:
+            names = [name for name in names if name not in table["methods"]]
+        for name, figures in measure_methods(names):
+            table["methods"][name] = figures
+            save(table)
     for part in args.parts:
-        table = json.loads(FILE.read_text("utf-8"))
-        if part == "methods":
-            figures: Any = table[part] | measure_methods(args.methods)
-        else:
-            figures = PARTS[part]()
-        table[part] = figures
-        FILE.write_text(json.dumps(table, indent=1) + "\n", "utf-8")
+        if part in PARTS:
+            table[part] = PARTS[part]()
+            save(table)
 
 
 if __name__ == "__main__":
