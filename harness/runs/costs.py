@@ -397,7 +397,12 @@ class CostEstimate:
 
         plan = self._plan
         row = plan.row_of(job)
-        about = {"row": row.key, "precision": plan.experiment.precision, "device": self._device}
+        about = {
+            "row": row.key,
+            "text": (job.spec.corpus or {}).get("sha256"),  # how long a step's texts are
+            "precision": plan.experiment.precision,
+            "device": self._device,
+        }
         key = content_id(about)
         known = self._stored.get(_RATES, {}).get(key)
         if known is None and self._measure:

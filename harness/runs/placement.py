@@ -58,6 +58,7 @@ def place_runs(plan: Plan, workdir: Path) -> Placement:
     steps = max(job.steps for job in jobs)
     about = {
         "row": row.key,
+        "text": (largest.spec.corpus or {}).get("sha256"),
         "precision": plan.experiment.precision,
         "device": device_name(plan.device),
     }

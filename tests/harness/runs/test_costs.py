@@ -121,6 +121,17 @@ def test_a_measurement_is_remembered_and_adds_up(tmp_path: Path) -> None:
     assert again.disk()["weights"] == pytest.approx(3 * 4 * trained["parameters"])
 
 
+def test_a_measurement_on_one_text_says_nothing_of_another(tmp_path: Path) -> None:
+    """The steps of longer texts take longer."""
+    methods = [small_runs.SIMCSE]
+    CostEstimate(small_runs.plan_of(methods=methods), tmp_path, measure=True)
+    same = CostEstimate(small_runs.plan_of(methods=methods), tmp_path)
+    assert "SimCSE" not in same.rough()
+    text = {"uri": "embedded:sentences", "limit": 65}
+    other = CostEstimate(small_runs.plan_of(methods=methods, corpus=text), tmp_path)
+    assert "SimCSE" in other.rough()
+
+
 def test_runs_of_the_row_are_the_best_estimate(small: Comparison, tmp_path: Path) -> None:
     seconds = [record.seconds for record in small.records if record.row == "SimCSE"]
     estimate = CostEstimate(plan_of(seeds=[1, 2, 3, 4]), small.workdir)
