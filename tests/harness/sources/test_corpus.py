@@ -531,7 +531,7 @@ def test_the_advice_on_a_dataset_of_torch_is_right() -> None:
 
     data = Texts()
     with raises_input_error(file="training text") as caught:
-        corpus_of(data, "sentences")  # type: ignore[arg-type]
+        corpus_of(data, "sentences")
     assert "[data[i] for i in range(len(data))]" in str(caught.value.remedy)
     items = [data[i] for i in range(len(data))]
     assert list(corpus_of(items, "sentences")) == [text.strip() for text in TEXTS]
