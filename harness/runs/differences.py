@@ -150,11 +150,10 @@ def rate_origin(plan: Plan, row: Row, tuned: Tuning | None = None) -> str | None
     Args:
         tuned: what `--tune` found.
     """
-    entries = [entry for entry in plan.experiment.methods if entry.label == row.label]
-    if not entries or row.fault:
+    if row.fault or not hasattr(row.config, "learning_rate"):
         return None
-    entry = entries[0]
-    if not hasattr(row.config, "learning_rate"):
+    entry = plan.entries.get(row.label)
+    if entry is None:
         return None
     for search in tuned.rows if tuned is not None else ():
         if search.label == row.label and "learning_rate" in search.values:

@@ -17,7 +17,7 @@ from harness.files.printable import join_some
 from harness.machine.environment import pick_device
 from harness.results.code import Code, method_code, task_code
 from harness.results.spec import RunSpec
-from harness.runs.experiment import CorpusSettings, DevSettings, Experiment, Rehearsal
+from harness.runs.experiment import CorpusSettings, DevSettings, Entry, Experiment, Rehearsal
 from harness.runs.rows import (
     Blocks,
     Row,
@@ -132,6 +132,14 @@ class Plan:
         return list(
             {task_key(task): task for tasks in self.block_tasks.values() for task in tasks}.values()
         )
+
+    @cached_property
+    def entries(self) -> dict[str, Entry]:
+        """Label -> the first row of the file that has it."""
+        found: dict[str, Entry] = {}
+        for entry in self.experiment.methods:
+            found.setdefault(entry.label, entry)
+        return found
 
     def keys_of(self, blocks: Iterable[str]) -> tuple[str, ...]:
         """ "SOURCE:TASK" of the tasks of some blocks, in the order of `tasks`."""
