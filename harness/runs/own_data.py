@@ -118,8 +118,8 @@ def _locate_files(keys: dict[str, Any]) -> dict[str, Any]:
     corpora = keys.get("corpora", {})
     if corpora:
         located["corpora"] = {kind: _locate_in(text, "uri") for kind, text in corpora.items()}
-    blocks = keys.get("blocks", {})
-    if blocks:
+    blocks = keys.get("blocks")
+    if blocks and isinstance(blocks, dict):  # those of a row are names
         located["blocks"] = {name: _locate_files(block) for name, block in blocks.items()}
     if "methods" in keys:
         located["methods"] = [_locate_files(row) for row in keys["methods"]]
