@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -188,17 +188,11 @@ class CostEstimate:
         self._device = device_name(plan.device)
         self._stored = read_measurements(workdir)
         self._typical = TypicalCosts(plan)
-        jobs_of: dict[tuple[str, str], list[Job]] = {}
-        for job in plan.jobs:
-            jobs_of.setdefault((job.row, job.spec.base_model), []).append(job)
+        jobs_of = _group_jobs(plan)
         found = {}
         for key, jobs in jobs_of.items():
             found[key] = [find_finished(job, workdir) for job in jobs]
-        records = []
-        for some in found.values():
-            for record in some:
-                if record is not None:
-                    records.append(record)
+        records = _join_known(found.values())
         self.rows = {}
         for key, jobs in jobs_of.items():
             self.rows[key] = RowCost(jobs, self._count_states(jobs, found[key]))
@@ -217,12 +211,18 @@ class CostEstimate:
             elif cost.due:
                 self._estimate(cost)
         if on_cpu:
-            known = [cost for cost in self.rows.values() if cost.scoring is not None]
-            corrections = self._corrections(_keep_newest(known))
-            for key, cost in self.rows.items():
-                if runs[key] and cost.due:
-                    self._limit(cost, runs[key], corrections)
-            self._add_typical(corrections)
+            self._correct(runs)
+
+    def _correct(self, runs: Mapping[tuple[str, str], list[Record]]) -> None:
+        """Limit what runs took by what is expected of this processor, and expect as much of rows
+        that have no runs.
+        """
+        known = [cost for cost in self.rows.values() if cost.scoring is not None]
+        corrections = self._corrections(_keep_newest(known))
+        for key, cost in self.rows.items():
+            if runs[key] and cost.due:
+                self._limit(cost, runs[key], corrections)
+        self._add_typical(corrections)
 
     def unknown(self) -> list[str]:
         """Return the labels of rows whose runs have no estimate."""
@@ -716,6 +716,24 @@ def read_newest(workdir: Path, most: int = _READ) -> list[Record]:
 def _row_id(spec: RunSpec) -> str:
     """Return what the runs of a row have in common, whatever their seed."""
     return spec.model_copy(update={"seed": 0}).id
+
+
+def _group_jobs(plan: Plan) -> dict[tuple[str, str], list[Job]]:
+    """Return the jobs of each (row, base model)."""
+    found: dict[tuple[str, str], list[Job]] = {}
+    for job in plan.jobs:
+        found.setdefault((job.row, job.spec.base_model), []).append(job)
+    return found
+
+
+def _join_known(found: Iterable[Sequence[Record | None]]) -> list[Record]:
+    """Return the records of several rows in one list, without the missing ones."""
+    known = []
+    for records in found:
+        for record in records:
+            if record is not None:
+                known.append(record)
+    return known
 
 
 def _group_by_row(records: Iterable[Record]) -> dict[str, list[Record]]:
