@@ -533,7 +533,12 @@ def sources_of(against: Sequence[str | Path]) -> dict[str, Path]:
             place = real_path(source)
             places[place] = place.name.removesuffix(".zip").partition(".tar")[0]
     names = list(places.values())
-    return {name if names.count(name) == 1 else str(place): place for place, name in places.items()}
+    sources = {}
+    for place, name in places.items():
+        if names.count(name) > 1:
+            name = str(place)
+        sources[name] = place
+    return sources
 
 
 def notices(plan: Plan, *, differences_shown: bool = False) -> list[str]:

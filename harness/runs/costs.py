@@ -701,12 +701,13 @@ def read_newest(workdir: Path, most: int = _READ) -> list[Record]:
     """
     written = []
     for folder in (workdir / "runs").glob("*"):
+        file = RunFolder(workdir, folder.name).record_file
         with suppress(OSError):
-            written.append(
-                (RunFolder(workdir, folder.name).record_file.stat().st_mtime, folder.name)
-            )
+            when = file.stat().st_mtime
+            written.append((when, folder.name))
+    written.sort()
     records = []
-    for _, name in sorted(written)[-most:]:
+    for _, name in written[-most:]:
         record = RunFolder(workdir, name).read_if_sound()
         if record is not None and record.status == "finished":
             records.append(record)
@@ -750,23 +751,30 @@ def weighted_median(values: Iterable[tuple[float, float]]) -> float:
     3.0
     """
     ordered = sorted(values)
-    half = sum(weight for _, weight in ordered) / 2
-    reached = list(accumulate(weight for _, weight in ordered))
-    return ordered[min(bisect_right(reached, half), len(ordered) - 1)][0]
+    weights = [weight for _, weight in ordered]
+    reached = list(accumulate(weights))
+    place = bisect_right(reached, reached[-1] / 2)
+    last = len(ordered) - 1
+    value, _ = ordered[min(place, last)]
+    return value
 
 
 def find_load(records: Sequence[Record]) -> float:
     """Return how many seconds of the clock a second of the processor takes in the newest runs, the
     median of their parts: more than one while other work shares the processor.
     """
-    newest = max((record.finished for record in records), default="")
+    if not records:
+        return 1.0
+    newest = max(record.finished for record in records)
     loads = []
     for record in records:
         for part in (_TRAIN, _DEV, _SCORE):
             processor = part.processor(record)
             if processor and _is_of_same_load(record.finished, newest):
                 loads.append(part.clock(record) / processor)
-    return max(1.0, median(loads)) if loads else 1.0
+    if not loads:
+        return 1.0
+    return max(1.0, median(loads))
 
 
 def _read_scoring(records: Iterable[Record]) -> dict[tuple[str, ...], tuple[float, float]]:

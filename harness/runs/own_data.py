@@ -115,12 +115,15 @@ def _locate_files(keys: dict[str, Any]) -> dict[str, Any]:
         located["dev"] = _locate_in(keys["dev"], "task")
     if isinstance(keys.get("corpus"), dict):
         located["corpus"] = _locate_in(keys["corpus"], "uri")
-    corpora = keys.get("corpora", {})
-    if corpora:
-        located["corpora"] = {kind: _locate_in(text, "uri") for kind, text in corpora.items()}
+    if keys.get("corpora"):
+        located["corpora"] = {}
+        for kind, text in keys["corpora"].items():
+            located["corpora"][kind] = _locate_in(text, "uri")
     blocks = keys.get("blocks")
     if blocks and isinstance(blocks, dict):  # those of a row are names
-        located["blocks"] = {name: _locate_files(block) for name, block in blocks.items()}
+        located["blocks"] = {}
+        for name, block in blocks.items():
+            located["blocks"][name] = _locate_files(block)
     if "methods" in keys:
         located["methods"] = [_locate_files(row) for row in keys["methods"]]
     return located
@@ -128,9 +131,12 @@ def _locate_files(keys: dict[str, Any]) -> dict[str, Any]:
 
 def _locate_in(table: Mapping[str, Any], key: str) -> dict[str, Any]:
     """Return a table in which `key` has the absolute path of the file that it names."""
-    if not table.get(key):
-        return {name: value for name, value in table.items() if name != key}
-    return {**table, key: _locate(table[key])}
+    located = dict(table)
+    if table.get(key):
+        located[key] = _locate(table[key])
+    else:
+        located.pop(key, None)
+    return located
 
 
 def _locate(entry: Any) -> Any:

@@ -427,7 +427,9 @@ def method_from_path(path: str) -> type[Method]:
     found = import_path(path, key="loss")
     name = LOSS + path
     if isinstance(found, type) and issubclass(found, Method):
-        return found if _is_installed(found) else _rename(found, name)
+        if _is_installed(found):
+            return found
+        return _rename(found, name)
     if isinstance(found, nn.Module):
         return make_loss_method(found, name=name)
     if not callable(found):
@@ -441,8 +443,11 @@ def method_from_path(path: str) -> type[Method]:
 def _is_installed(kind: type[Method]) -> bool:
     """True of a method that every process finds by its own name, as a package registers it."""
     name = getattr(kind, "name", "")
-    shared = {*registry.names(registry.METHODS)} - registry.names_of_process(registry.METHODS)
-    return name in shared and registry.load(registry.METHODS, name) is kind
+    known = set(registry.names(registry.METHODS))
+    shared = known - registry.names_of_process(registry.METHODS)
+    if name not in shared:
+        return False
+    return registry.load(registry.METHODS, name) is kind
 
 
 def _rename(kind: type[Method], name: str) -> type[Method]:

@@ -115,7 +115,11 @@ def _bounds_of(score: Score) -> tuple[Any, Any]:
     beyond what is known of it.
     """
     words = score.metric.removeprefix("cosine_").split("_")
-    low, high = next((_RANGES[word] for word in _RANGES if word in words), (0, 1))
+    low, high = 0, 1
+    for word, bounds in _RANGES.items():
+        if word in words:
+            low, high = bounds
+            break
     if float(low) <= score.value <= float(high):
         return low, high
     return _ANY
