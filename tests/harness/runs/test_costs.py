@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import pytest
@@ -132,31 +131,54 @@ def test_a_measurement_on_one_text_says_nothing_of_another(tmp_path: Path) -> No
     assert "SimCSE" in other.rough()
 
 
-def test_runs_of_the_row_are_the_best_estimate(small: Comparison, tmp_path: Path) -> None:
-    seconds = [record.seconds for record in small.records if record.row == "SimCSE"]
-    estimate = CostEstimate(plan_of(seeds=[1, 2, 3, 4]), small.workdir)
+def time_of(record: Record, train: float, dev: float, score: float) -> Record:
+    """Return a record as of a run of these seconds, all of them the processor's."""
+    cost = {
+        "train_seconds": train,
+        "train_cpu_seconds": train,
+        "dev_seconds": dev,
+        "dev_cpu_seconds": dev,
+        "encode_seconds": score - 1,
+        "evaluate_seconds": 1.0,
+        "score_cpu_seconds": score,
+    }
+    return record.model_copy(update={"cost": record.cost | cost})
+
+
+@pytest.fixture
+def timed(small: Comparison, tmp_path: Path) -> tuple[Path, list[Record]]:
+    """A copy of the work directory whose runs took known times, and its two runs of SimCSE: of 15
+    and 27 seconds.
+    """
+    work = shutil.copytree(small.workdir, tmp_path / "work")
+    trained = [record for record in small.records if record.row == "SimCSE"]
+    others = [record for record in small.records if record.row != "SimCSE"]
+    first, second = trained
+    mine = [time_of(first, 10, 2, 3), time_of(second, 18, 4, 5)]
+    for record in [*mine, *(time_of(one, 0, 0, 3) for one in others)]:
+        RunFolder(work, record.id).write(record)
+    return work, mine
+
+
+def test_runs_of_the_row_are_the_best_estimate(timed: tuple[Path, list[Record]]) -> None:
+    work, _ = timed
+    estimate = CostEstimate(plan_of(seeds=[1, 2, 3, 4]), work)
     cost = estimate.rows[KEY]
     assert (cost.states[REUSED], cost.states[TO_TRAIN]) == (2, 2)
-    assert estimate.seconds() == pytest.approx(2 * fmean(seconds), rel=0.5)
-    everything_there = CostEstimate(plan_of(), small.workdir)
+    assert (cost.training, cost.scoring) == (14 + 3, 4)  # the medians of two
+    assert estimate.seconds() == 2 * 21
+    everything_there = CostEstimate(plan_of(), work)
     assert everything_there.seconds() == 0
 
 
 def test_runs_of_a_busy_day_do_not_count_after_newer_ones(
-    small: Comparison, tmp_path: Path
+    timed: tuple[Path, list[Record]],
 ) -> None:
-    work = shutil.copytree(small.workdir, tmp_path / "work")
-    mine = [record for record in small.records if record.row == "SimCSE"]
-    old, new = mine
-    slow = old.model_copy(
-        update={
-            "cost": old.cost | {"train_seconds": 5000.0},
-            "finished": "2025-01-01T00:00:00+00:00",
-        }
-    )
+    work, (old, new) = timed
+    slow = time_of(old, 5000, 2, 3).model_copy(update={"finished": "2025-01-01T00:00:00+00:00"})
     RunFolder(work, old.id).write(slow)
     estimate = CostEstimate(plan_of(seeds=[1, 2, 3, 4]), work)
-    assert estimate.seconds() == pytest.approx(2 * new.seconds, rel=0.5)
+    assert estimate.seconds() == 2 * new.seconds == 2 * 27
     other = {**SIMCSE, "name": "other", "config": {**SIMCSE["config"], "temperature": 0.2}}  # type: ignore[dict-item]
     cost = CostEstimate(plan_of(methods=[SIMCSE, other]), work).rows["other", small_runs.BASE]
     assert cost.total is not None
@@ -171,28 +193,38 @@ def starve(record: Record, part: str) -> Record:
 
 @pytest.mark.parametrize("part", ["train_seconds", "dev_seconds", "evaluate_seconds"])
 def test_a_run_beside_other_work_does_not_make_the_next_ones_long(
-    part: str, small: Comparison, tmp_path: Path
+    part: str, timed: tuple[Path, list[Record]]
 ) -> None:
-    work = shutil.copytree(small.workdir, tmp_path / "work")
-    first, second = [record for record in small.records if record.row == "SimCSE"]
-    plan = plan_of(seeds=[1, 2, 3, 4], methods=[SIMCSE, CLS])
-    calm = CostEstimate(plan, small.workdir).rows[KEY].seconds
+    work, (first, second) = timed
     RunFolder(work, first.id).write(starve(first, part))
     RunFolder(work, second.id).write(second.model_copy(update={"status": "failed"}))
-    busy = CostEstimate(plan, work).rows[KEY].seconds
-    assert calm is not None
-    assert busy is not None
-    assert calm / 2 < busy < 2 * calm
+    plan = plan_of(seeds=[1, 2, 3, 4], methods=[SIMCSE, CLS])
+    cost = CostEstimate(plan, work).rows[KEY]
+    assert (cost.training, cost.scoring) == (10 + 2, 3)
 
 
-def test_plans_of_one_row_in_other_seeds_have_one_estimate(small: Comparison) -> None:
-    plans = [plan_of(seeds=[seed], methods=[SIMCSE]) for seed in (11, 12, 13)]
-    found = [CostEstimate(plan, small.workdir) for plan in plans]
-    seconds = [record.seconds for record in small.records if record.row == "SimCSE"]
-    for estimate in found:
+def test_a_machine_that_is_always_shared_makes_the_next_runs_as_long(
+    timed: tuple[Path, list[Record]], small: Comparison
+) -> None:
+    """Each part of each run took twice as long as the processor worked for it."""
+    work, mine = timed
+    names = ("train_seconds", "dev_seconds", "encode_seconds", "evaluate_seconds")
+    others = [time_of(one, 0, 0, 3) for one in small.records if one.row != "SimCSE"]
+    for record in [*mine, *others]:
+        twice = {name: 2 * record.cost[name] for name in names}
+        slow = record.model_copy(update={"cost": record.cost | twice})
+        RunFolder(work, record.id).write(slow)
+    assert CostEstimate(plan_of(seeds=[1, 2, 3, 4]), work).seconds() == 2 * 2 * 21
+
+
+def test_plans_of_one_row_in_other_seeds_have_one_estimate(
+    timed: tuple[Path, list[Record]],
+) -> None:
+    work, _ = timed
+    for seed in (11, 12, 13):
+        estimate = CostEstimate(plan_of(seeds=[seed], methods=[SIMCSE]), work)
         assert not estimate.rough()
-        assert estimate.seconds() == found[0].seconds()
-        assert estimate.seconds() == pytest.approx(fmean(seconds), rel=0.5)
+        assert estimate.seconds() == 21
 
 
 def test_a_row_that_is_unknown_leaves_no_total(small: Comparison) -> None:
