@@ -29,10 +29,10 @@ from harness.encoder import Encoder
 from harness.errors import HarnessError
 from harness.method import FitContext
 from harness.runs import typical_costs
-from harness.runs.costs import read_passes, texts_of_corpus
 from harness.runs.measure import sample_texts, time_row
 from harness.runs.rows import Row
 from harness.runs.typical_costs import Shape, Texts
+from harness.runs.typical_runs import read_passes, texts_of_corpus
 from harness.sources import load_corpus
 
 FILE = Path(typical_costs.__file__).with_suffix(".json")

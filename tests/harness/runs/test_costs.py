@@ -14,10 +14,11 @@ from harness.commands.compare import show_plan
 from harness.results.measurements import read_measurements
 from harness.results.record import Record
 from harness.results.store import RunFolder
-from harness.runs.costs import REUSED, TO_SCORE, TO_TRAIN, CostEstimate, count_texts
+from harness.runs.costs import REUSED, TO_SCORE, TO_TRAIN, CostEstimate
 from harness.runs.experiment import read_experiment
 from harness.runs.plan import Plan, make_plan
 from harness.runs.typical_costs import overhead, read_shape
+from harness.runs.typical_runs import count_texts
 from tests.support import small_runs
 from tests.support.small_runs import CLS, CONTRAST, EXPERIMENT, NATURAL, SIMCSE, STEPS
 
