@@ -366,13 +366,11 @@ def _make_config(
         if key == model or key in own:
             continue
         given = options.pop(key, parameter.default)
-        if given is parameter.empty:
-            raise InputError(
-                f"{name} needs a value of {key}", key=key, remedy=f"give {key}=..., or a factory"
-            )
-        if _fits_a_config(given):
+        is_needed = given is parameter.empty
+        if is_needed or _fits_a_config(given):
+            default = ... if is_needed else given  # pydantic's mark of a value that must be given
             swept = _sweep_of(space, key)
-            fields[key] = (Any, option(given, f"argument of {name}", **swept))
+            fields[key] = (Any, option(default, f"argument of {name}", **swept))
             arguments.append(key)
         elif given is not parameter.default:
             raise InputError(

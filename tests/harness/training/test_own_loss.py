@@ -376,6 +376,24 @@ def test_a_loss_in_a_file_is_a_row_for_every_process(
     assert "mylosses" in sys.modules
 
 
+class Margin(torch.nn.Module):
+    """A loss with an argument that it cannot do without."""
+
+    def __init__(self, margin: float) -> None:
+        super().__init__()
+        self.margin = margin
+
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return (a - b).norm(dim=1).sub(self.margin).relu().mean()
+
+
+def test_an_argument_without_a_default_is_an_option_that_must_be_given() -> None:
+    method = registry.load(registry.METHODS, f"loss:{__name__}:Margin")
+    assert method.configure({"margin": 0.4}).margin == 0.4
+    with raises_input_error(key="margin"):
+        method.configure({})
+
+
 def test_a_loss_that_is_not_there_is_one_line() -> None:
     with pytest.raises(InputError) as error:
         registry.load(registry.METHODS, "loss:torch:no_such_loss")
