@@ -147,11 +147,26 @@ def parse_json(text: str) -> Any:
     """Return what a text of JSON holds, in which every whole number is one of a float's range.
 
     Raises:
-        ValueError: not JSON, or with a larger number.
+        ValueError: not JSON, with a larger number, or an object has two values of one key.
         RecursionError: nested too deeply.
     """
     check_numbers(text)
-    return json.loads(text)
+    return _DECODER.decode(text)
+
+
+def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Raises:
+    ValueError: a key occurs twice, of which json would take the last value.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f'two values of the key "{twice:.80}"')
+    return found
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object_of)  # making one takes longer than a line
 
 
 def check_numbers(text: str) -> None:

@@ -272,8 +272,8 @@ def read_separated_rows(
     """Yield the names of a header, then the cells of each row, as they stand in the file.
 
     Commas, semicolons or tabs separate them; those that part the header into most names. Text with
-    tabs is read with quotes if all of it can be; else quotes are ordinary characters, as in the
-    files of GLUE.
+    tabs is read with quotes if all of it can be, and no row is lost so; else quotes are ordinary
+    characters, as in the files of GLUE.
 
     Args:
         path: for messages, and for its suffix: a header of one name in a .tsv file has tabs.
@@ -351,6 +351,11 @@ class _Separated:
         finally:
             csv.field_size_limit(limit)
 
+    def columns(self, lines: Iterable[str]) -> int:
+        """Return how many names the header has."""
+        _, names = next(self.rows(lines, quoted=False))
+        return len(names)
+
     def readable_rows(self, lines: Iterable[str], *, quoted: bool) -> tuple[int, InputError | None]:
         """Return how many rows can be read, and what is wrong with the next one."""
         count = 0
@@ -363,15 +368,18 @@ class _Separated:
 
 
 def _has_quotes(table: _Separated, read_lines: Callable[[], Iterable[str]]) -> bool:
-    """True if a text with tabs is written with quotes, like CSV: all of it can be read so.
+    """True if a text with tabs is written with quotes, like CSV: all of it can be read so, and no
+    quoted cell holds what are whole rows without quotes.
 
     Raises:
         InputError: it cannot be read in either way, and with quotes more of it can.
     """
     with_quotes, fault = table.readable_rows(read_lines(), quoted=True)
-    if fault is None:
-        return True
     without, other = table.readable_rows(read_lines(), quoted=False)
+    if fault is None:
+        # a line break in a quoted cell leaves too few cells on its line, unless there is one column
+        is_ambiguous = other is None and without > with_quotes
+        return not is_ambiguous or table.columns(read_lines()) == 1
     if other is not None and with_quotes >= without:
         raise fault
     return False
@@ -424,7 +432,7 @@ def _read_jsonl(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield line number and cells of each object."""
     lines = enumerate(text.split("\n"), 1)
     for number, _, row in read_objects(path, lines, "an object with a key a column"):
-        cells = {clean(key): _cell(value) for key, value in row.items()}
+        cells = {name: _cell(value) for name, value in row.items()}
         yield number, cells
 
 
@@ -433,13 +441,13 @@ def read_objects(
     lines: Iterable[tuple[int, str]],
     expected: str,
 ) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    """Yield number, text and JSON object of each line that is not blank.
+    """Yield number, text and JSON object of each line that is not blank; keys are clean names.
 
     Args:
         expected: what a line should hold, for messages.
 
     Raises:
-        InputError: a line holds something else, with file and line.
+        InputError: a line holds something else, or two values of one key; with file and line.
     """
     for number, line in lines:
         if not line.strip():
@@ -452,7 +460,11 @@ def read_objects(
         if not isinstance(row, dict):
             message = f"expected {expected}, not {type(row).__name__}"
             raise InputError(message, file=place)
-        yield number, line, row
+        named = {clean(name): value for name, value in row.items()}
+        if len(named) < len(row):
+            message = "two of its keys differ in blanks alone"
+            raise InputError(message, file=place, remedy="remove one")
+        yield number, line, named
 
 
 def _frame_of(rows: Iterator[tuple[int, dict[str, str]]], where: str) -> pd.DataFrame:

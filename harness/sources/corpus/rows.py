@@ -253,8 +253,7 @@ def _json_rows(path: Path, lines: Iterable[tuple[int, str]]) -> Rows:
         has_escapes = "\\u" in line
         if has_escapes and not is_sound(json.dumps(row, ensure_ascii=False)):
             raise InputError("holds half of a surrogate pair, which is no character", file=where)
-        values = {name.strip(): value for name, value in row.items()}
-        yield Place(where, where), values
+        yield Place(where, where), row
 
 
 def is_sound(text: str) -> bool:

@@ -40,7 +40,9 @@ _NEEDED = {
     "documents": 1,
     "pairs": 2,
 }  # of these roles, the first must not be empty
-_READER = 2  # 1: TSV without quotes, and padding counted as tokens; stored texts are read again
+# 1: TSV without quotes, and padding counted as tokens; 2: rows of TSV between two quotes as one;
+# stored texts are read again
+_READER = 3
 _SMALL = 16 * 2**20  # bytes of files that are read into memory without a copy in the cache
 AT_ONCE = 1000  # items of every Arrow batch but the last
 _EXAMINED = 256  # items that are tokenised together

@@ -129,3 +129,31 @@ def test_what_is_no_text_is_refused_only_in_columns_that_are_read(value: object)
         require_texts(frame, ["two"], "x")
     with raises_input_error(file="x", line=1, key="one"):
         to_numbers(frame, "one", "x")
+
+
+def test_a_quote_of_a_tsv_file_does_not_take_the_next_rows_with_it(tmp_path: Path) -> None:
+    content = b'a\tb\tn\n"Go\tshe left\t1\nhe stayed"\tno\t2\n'
+    frame = read_table(write(tmp_path, content, "t.tsv"))
+    assert frame.to_numpy().tolist() == [['"Go', "she left", "1"], ['he stayed"', "no", "2"]]
+
+
+@pytest.mark.parametrize(
+    ("content", "rows"),
+    [
+        (b'a\tn\n"one\ntwo"\t1\nthree\t2\n', [["one\ntwo", "1"], ["three", "2"]]),
+        (b'a\n"one\ntwo"\nthree\n', [["one\ntwo"], ["three"]]),
+    ],
+    ids=["two columns", "one column"],
+)
+def test_a_quoted_cell_of_a_tsv_file_may_hold_a_line_break(
+    tmp_path: Path, content: bytes, rows: list[list[str]]
+) -> None:
+    frame = read_table(write(tmp_path, content, "t.tsv"))
+    assert frame.to_numpy().tolist() == rows
+
+
+@pytest.mark.parametrize("second", ["a", " a"])
+def test_two_values_of_one_key_of_json_are_refused(tmp_path: Path, second: str) -> None:
+    content = f'{{"a": "x"}}\n{{"a": "x", "{second}": "y"}}\n'
+    with raises_input_error(file=tmp_path / "t.jsonl", line=2):
+        read_table(write(tmp_path, content.encode(), "t.jsonl"))
