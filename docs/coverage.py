@@ -11,7 +11,8 @@ from harness.errors import InputError
 from harness.method import Method, MethodConfig
 from harness.results.record import Record
 from harness.results.spec import RunSpec
-from harness.runs.experiment import CorpusSettings, Entry, Experiment
+from harness.runs.conditions import CorpusSettings
+from harness.runs.experiment import Entry, Experiment
 from harness.runs.rows import corpus_for
 from harness.tasks.catalogue import tasks_of
 from reports.load import RecordedRow

@@ -20,14 +20,8 @@ from harness import registry
 from harness.config import Config
 from harness.executors.executor import ExecutorSettings
 from harness.files.reading import read_text
-from harness.runs.experiment import (
-    Block,
-    Conditions,
-    CorpusSettings,
-    DevSettings,
-    Entry,
-    Experiment,
-)
+from harness.runs.conditions import Conditions, CorpusSettings, DevSettings
+from harness.runs.experiment import Block, Entry, Experiment
 from harness.sources.corpus.catalogue import CATALOGUE
 from harness.tasks.licences import stated_licences
 from harness.tasks.own.data import TaskFile

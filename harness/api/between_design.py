@@ -17,7 +17,7 @@ from harness.machine.progress import Reporter
 from harness.results.answer import Answer
 from harness.results.store import RunFolder
 from harness.runs.between import Between, Factor, join_impossible
-from harness.runs.execute import find_finished
+from harness.runs.due import find_finished
 from harness.runs.grid import Grid
 from harness.runs.plan import Plan
 from harness.runs.progress import Progress

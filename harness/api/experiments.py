@@ -37,9 +37,10 @@ from harness.results.spec import RunSpec
 from harness.results.store import checked_workdir, read_comparison_file
 from harness.runs.against import find_other_rows
 from harness.runs.code_changes import describe_code_changes
+from harness.runs.conditions import EMBEDDED_DEV
 from harness.runs.costs import CostEstimate
 from harness.runs.differences import summarise_differences
-from harness.runs.experiment import EMBEDDED_DEV, Experiment, ExperimentSource, read_experiment
+from harness.runs.experiment import Experiment, ExperimentSource, read_experiment
 from harness.runs.frozen_plan import describe_changes
 from harness.runs.grid import Grid
 from harness.runs.own_data import remarks_on_files

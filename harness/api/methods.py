@@ -19,7 +19,7 @@ from harness.machine.progress import Reporter
 from harness.method import DEFAULT_BASE_MODEL, FitContext, Method, locating
 from harness.results.model_card import complete_card, describe_base, describe_text
 from harness.results.spec import method_version
-from harness.runs.experiment import EMBEDDED_DEV, CorpusSettings, DevSettings
+from harness.runs.conditions import EMBEDDED_DEV, CorpusSettings, DevSettings
 from harness.saved_method import METHOD_FILE
 from harness.seeds import preserve_random_state
 from harness.sources import Corpus, TrainingText, corpus_of

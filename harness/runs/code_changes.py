@@ -9,7 +9,7 @@ from harness.results.code import Code, describe_change
 from harness.results.record import Record
 from harness.results.spec import RunSpec, scoring_version
 from harness.results.store import RunFolder, read_records
-from harness.runs.execute import find_finished
+from harness.runs.due import find_finished
 from harness.runs.plan import Job, Plan, find_task, task_code_of
 
 

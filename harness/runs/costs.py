@@ -33,7 +33,7 @@ from harness.results.measurements import measure_once, read_measurements
 from harness.results.record import Record
 from harness.results.spec import RunSpec
 from harness.results.store import RunFolder
-from harness.runs.execute import find_finished, needs_training
+from harness.runs.due import find_finished, needs_training
 from harness.runs.plan import Job, Plan
 from harness.runs.typical_costs import (
     overhead,

@@ -31,7 +31,8 @@ from harness.results.model_card import describe_base, write_card
 from harness.results.record import Record, is_amount
 from harness.results.spec import NUMERICS, RunSpec, scoring_version
 from harness.results.store import MODEL, RunFolder, join_examples, remove
-from harness.runs.experiment import CorpusSettings, DevSettings
+from harness.runs.conditions import CorpusSettings, DevSettings
+from harness.runs.due import find_due, find_finished
 from harness.runs.merge import merge_examples, merge_records
 from harness.runs.plan import (
     Job,
@@ -41,7 +42,6 @@ from harness.runs.plan import (
     load_dev,
     load_text,
     open_planned_files,
-    task_code_of,
 )
 from harness.seeds import seed_text
 from harness.sources import Corpus
@@ -58,57 +58,6 @@ _AGAIN = "give the same command again; --executor processes has a new process af
 _FEW_TO_FIT = 512
 
 _FIT = ("train_", "dev_", "corpus_sentences_seen")  # how the costs of training begin
-
-
-def find_finished(job: Job, workdir: Path) -> Record | None:
-    """The record of a job that needs no more work, or None.
-
-    Failed runs run again, and pruned ones unless the same study requests them; finished ones that
-    lack scores are scored on what they lack, and damaged ones on everything, as long as their
-    weights are saved.
-    """
-    folder = RunFolder(workdir, job.id)
-    record = folder.read_if_sound()
-    if record is None or record.status in ("trained", "failed"):
-        return None
-    if record.status == "pruned":
-        is_own = job.trial is not None and record.comparison == job.comparison
-        if not is_own:
-            return None
-    if record.status != "finished":
-        return record
-    repairable = not record.spec.trained or folder.has_weights(record)
-    if find_due(record, job) or (folder.is_damaged(record) and repairable):
-        return None
-    return record
-
-
-def find_due(record: Record | None, job: Job) -> list[Task]:
-    """The tasks that a run has to be scored on: never scored, scored by an older version, or whose
-    data has become available.
-    """
-    tasks = [find_task(key) for key in job.tasks]
-    if record is None or record.status != "finished":
-        return tasks
-    due = []
-    unscored = record.unscored
-    for task in tasks:
-        key = task_key(task)
-        why = record.missing.get(task.name) if key in unscored else None
-        version = scoring_version(task, task_code_of(key))
-        scored = record.evaluation.get(key) == version
-        again = (
-            why is not None and why.kind != "unfit" and is_readable(key, job.spec.most_sentences)
-        )
-        if again or not scored:
-            due += [task]
-    return due
-
-
-def needs_training(job: Job, workdir: Path) -> bool:
-    """Does a job that is not finished have to be trained?"""
-    folder = RunFolder(workdir, job.id)
-    return job.spec.trained and not folder.has_weights(folder.read_if_sound())
 
 
 def execute(job: Job, workdir: Path, **hooks: Any) -> Record:

@@ -17,7 +17,8 @@ from harness.files.printable import join_some
 from harness.machine.environment import pick_device
 from harness.results.code import Code, method_code, task_code
 from harness.results.spec import RunSpec
-from harness.runs.experiment import CorpusSettings, DevSettings, Entry, Experiment, Rehearsal
+from harness.runs.conditions import CorpusSettings, DevSettings
+from harness.runs.experiment import Entry, Experiment, Rehearsal
 from harness.runs.rows import (
     Blocks,
     Row,

@@ -18,7 +18,8 @@ from harness.errors import InputError
 from harness.files.printable import join_some, one_line
 from harness.method import Method, MethodConfig, Text
 from harness.recipes import preset_names
-from harness.runs.experiment import BudgetSettings, CorpusSettings, DevSettings, Entry, Experiment
+from harness.runs.conditions import CorpusSettings, DevSettings
+from harness.runs.experiment import BudgetSettings, Entry, Experiment
 from harness.seeds import part_seed
 
 if TYPE_CHECKING:

@@ -22,7 +22,8 @@ from harness.files.links import real_path
 from harness.files.reading import read_text
 from harness.results.record import Record
 from harness.results.store import RunFolder
-from harness.runs.execute import execute, find_finished, record_failure
+from harness.runs.due import find_finished
+from harness.runs.execute import execute, record_failure
 from harness.runs.plan import Job
 from harness.runs.progress import Progress
 

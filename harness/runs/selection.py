@@ -15,7 +15,8 @@ from harness import registry
 from harness.config import nearest
 from harness.errors import HarnessError, InputError
 from harness.results.comparison import Tuning
-from harness.runs.experiment import BudgetSettings, CorpusSettings, DevSettings, Entry, Experiment
+from harness.runs.conditions import CorpusSettings, DevSettings
+from harness.runs.experiment import BudgetSettings, Entry, Experiment
 from harness.runs.plan import load_dev, load_text
 from harness.runs.rows import apply_schedule, resolve_rows
 

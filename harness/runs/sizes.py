@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import InputError
-from harness.runs.experiment import BudgetSettings, CorpusSettings, Experiment
+from harness.runs.conditions import CorpusSettings
+from harness.runs.experiment import BudgetSettings, Experiment
 
 if TYPE_CHECKING:
     from harness.sources import Corpus

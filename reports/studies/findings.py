@@ -14,7 +14,7 @@ from harness.errors import InputError
 from harness.files.reading import toml_comment, toml_lines
 from harness.results.record import Record
 from harness.results.store import RunFolder, read_records
-from harness.runs.experiment import Conditions
+from harness.runs.conditions import Conditions
 from reports.stats.estimate import Interval, mean_sd, predict, quartile
 from studies.definition.space import Space
 from studies.definition.study import DEV, Study

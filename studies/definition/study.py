@@ -14,15 +14,8 @@ from harness.config import nearest, option, setting
 from harness.errors import InputError
 from harness.executors.executor import ExecutorSettings
 from harness.files.printable import name_fault
-from harness.runs.experiment import (
-    Conditions,
-    DevSettings,
-    Entry,
-    Experiment,
-    Kept,
-    read_keys,
-    set_value,
-)
+from harness.runs.conditions import Conditions, DevSettings
+from harness.runs.experiment import Entry, Experiment, Kept, read_keys, set_value
 from harness.seeds import expand_seeds
 from harness.tasks.own.data import TaskFile
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from harness.runs.experiment import Conditions, read_experiment
+from harness.runs.conditions import Conditions
+from harness.runs.experiment import read_experiment
 from harness.runs.plan import make_plan
 from studies.definition.study import Study, read_study
 from studies.proposer import plan_trial

@@ -14,7 +14,8 @@ from scipy.special import ndtr, stdtrit
 from reports.decide.sequential import HOPE, analyse_results
 from reports.results import InterimAnalyses, Key
 from reports.scores.score_table import question_of_scores
-from reports.stats.significance import Significance, share_of_analysis
+from reports.stats.interim import share_of_analysis
+from reports.stats.significance import Significance
 from reports.stats.simultaneous import ALONE, ALPHA, combine_freedom, moderate
 from reports.stats.verdicts import Question, Ranking
 

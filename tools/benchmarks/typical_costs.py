@@ -114,7 +114,7 @@ def measure_methods(names: Sequence[str]) -> Iterator[tuple[str, dict[str, float
     """Yield what each method costs in encodings by the bare transformer, which are timed next to
     it.
     """
-    from harness.runs.experiment import CorpusSettings
+    from harness.runs.conditions import CorpusSettings
 
     encoder = Encoder.load(BASE)
     for name in names:

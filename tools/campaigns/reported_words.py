@@ -20,7 +20,7 @@ import harness
 from harness.files.printable import width_of
 from harness.results.record import Record
 from harness.results.store import RunFolder
-from harness.runs.experiment import DevSettings
+from harness.runs.conditions import DevSettings
 from tests.support import synthetic
 from tools.campaigns.reported import Finding, point
 from tools.campaigns.reported_scores import run_command, table, write

@@ -29,7 +29,8 @@ from harness.results.store import (
     read_records,
     write_comparison_file,
 )
-from harness.runs.execute import execute, find_finished
+from harness.runs.due import find_finished
+from harness.runs.execute import execute
 from harness.runs.plan import Job
 from harness.training import TrainedMethod
 from tests.support import small_runs

@@ -27,7 +27,8 @@ from harness.commands.doctor import check_run
 from harness.files.atomic import refusal
 from harness.results.record import Missing, Record
 from harness.results.store import RunFolder, read_comparison_file, read_records
-from harness.runs.execute import execute, find_finished
+from harness.runs.due import find_finished
+from harness.runs.execute import execute
 from harness.training import TrainedMethod
 from methods.pooling import PoolingMethod
 from methods.simcse import SimCSE

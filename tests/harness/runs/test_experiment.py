@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from harness.method import Method
-from harness.runs.experiment import DevSettings, presets, read_experiment
+from harness.runs.conditions import DevSettings
+from harness.runs.experiment import presets, read_experiment
 from harness.runs.plan import Plan, load_text, make_plan
 from harness.runs.rows import Row, apply_schedule, resolve_rows
 from harness.runs.selection import select, select_part

@@ -21,8 +21,9 @@ from harness.cli import main
 from harness.encoder.foreign import check_backend
 from harness.errors import InputError
 from harness.executors.executor import ExecutorSettings
+from harness.runs.conditions import DevSettings
 from harness.runs.differences import find_planned_differences
-from harness.runs.experiment import DevSettings, Experiment, read_experiment
+from harness.runs.experiment import Experiment, read_experiment
 from harness.runs.pack import make_pack
 from harness.runs.plan import Plan, make_plan
 from harness.runs.selection import rehearse

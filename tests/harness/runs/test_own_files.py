@@ -10,7 +10,8 @@ import pytest
 
 from harness.errors import InputError
 from harness.results.store import RunFolder, read_comparison_file
-from harness.runs.experiment import DevSettings, read_experiment
+from harness.runs.conditions import DevSettings
+from harness.runs.experiment import read_experiment
 from harness.runs.own_data import write_experiment
 from harness.runs.plan import forget_loaded, make_plan
 from harness.tasks.own.data import draw_groups

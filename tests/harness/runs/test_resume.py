@@ -18,7 +18,8 @@ from harness.executors.processes import Processes
 from harness.results.record import Record
 from harness.results.store import RunFolder
 from harness.runs import execute as execution
-from harness.runs.execute import execute, find_finished
+from harness.runs.due import find_finished
+from harness.runs.execute import execute
 from harness.runs.plan import Job
 from harness.runs.progress import read_progress
 from methods.simcse import SimCSE

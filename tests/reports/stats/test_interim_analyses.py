@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reports.stats.estimate import Estimate
-from reports.stats.significance import combine_analyses, share_of_analysis
+from reports.stats.interim import combine_analyses, share_of_analysis
 
 
 @pytest.mark.parametrize(("first", "most"), [(3, 15), (5, 5), (3, 40)])

@@ -14,7 +14,8 @@ from scipy import stats
 
 from harness import api
 from harness.results.store import read_records
-from harness.runs.experiment import Conditions, DevSettings, Experiment
+from harness.runs.conditions import Conditions, DevSettings
+from harness.runs.experiment import Experiment
 from reports.document.blocks import Document
 from reports.document.table import Table, number_text
 from reports.studies.findings import (
