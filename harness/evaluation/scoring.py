@@ -87,7 +87,7 @@ def each(
     tasks: Sequence[Task], ask: Callable[[Task], T]
 ) -> tuple[list[tuple[Task, T]], dict[str, Exception]]:
     """What `ask` gives for every task, and by name the errors of those that cannot answer: they do
-    not stop the others.
+    not stop the others. An error of a task need not name the task: whoever shows it does.
 
     An `InputError` says that data is missing, damaged or does not suit; any other error is a fault
     of the program.
@@ -95,7 +95,8 @@ def each(
     Raises:
         RunError, StopRequested: of the encoder, not of the task. OSError: the disk is full or
             fails.
-        HarnessError: no task has an answer; the first task's error, named.
+        HarnessError: no task has an answer; the first task's error, which names the task where it
+            names no file or key.
     """
     answers: list[tuple[Task, T]] = []
     faults: dict[str, Exception] = {}
@@ -111,6 +112,8 @@ def each(
                 faults[task.name] = RuntimeError(f"it raised {error!r:.100}")
     if faults and not answers:
         name, first = next(iter(faults.items()))
+        if isinstance(first, InputError) and first.file is None and first.key is None:
+            first.file = name
         if isinstance(first, HarnessError | OSError):
             raise first
         said = f"{type(first).__name__}: {first_line(first)}"

@@ -190,6 +190,7 @@ class Execution:
     def _train_and_score(self, outcome: _Outcome) -> None:
         """Load the method or train it, and score it on the tasks that are due."""
         if self.spec.missing:
+            # The text of an error of the plan, which names its file and key itself.
             raise InputError(self.spec.missing)
         check_code(self.job)
         # Its report is recorded, also where the training is stopped.

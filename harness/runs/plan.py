@@ -426,7 +426,7 @@ def _find_dev(experiment: Experiment, rows: Sequence[Row]) -> DevSet | None:
         return load_dev(selection)
     except OutOfReach as error:
         message = f"{error} (table [dev]; embedded: --set dev.task=Embedded-STS-natural)"
-        raise InputError(message) from None
+        raise InputError(message, key="dev.task") from None
 
 
 def _without_dev(row: Row, fault: str) -> Row:

@@ -17,6 +17,7 @@ from harness.errors import InputError, RunError
 from harness.results.model_card import write_card
 from harness.results.store import DamagedRecord, RunFolder
 from harness.runs.experiment import read_experiment
+from harness.runs.plan import make_plan
 from tests.support.errors import raises_input_error
 from tests.support.invented_runs import run
 
@@ -238,6 +239,8 @@ def test_offline_the_key_that_needs_the_hub_is_named(
     )
     assert '"wiki1m"' in line
     assert "--set corpus.uri=" in line
+    with raises_input_error(key="dev.task"):
+        make_plan(read_experiment(file, ['methods=[{method="simcse"}]']), str(file))
 
 
 class Example(Config):
