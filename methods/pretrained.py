@@ -187,7 +187,16 @@ class Pretrained(Method):
             inputs["precision"] = "float32"
         if self.config.prompts and any(map(leaves_prompts_out, weights)):
             inputs["prompts"] = "not pooled"
+        if self.config.pooling == OWN and any(map(self._is_lengthened, weights)):
+            inputs["length"] = "as set"
         return inputs
+
+    def _is_lengthened(self, name: str) -> bool:
+        """True if `max_length` is more than a model takes by itself."""
+        from harness.encoder.loading import LONGEST, own_length
+
+        longest = self.config.max_length
+        return longest is not None and longest > (own_length(name) or LONGEST)
 
     def _fingerprint(self, name: str) -> str:
         outside = self._outside(name)
@@ -281,7 +290,7 @@ class Pretrained(Method):
         self.set_dtype(c.dtype)
         if isinstance(self._model, ForeignEncoder):
             if c.max_length is not None:
-                self._model.limit_length(c.max_length)
+                self._model.set_length(c.max_length)
             how = {
                 "encoder": "sentence-transformers",
                 "modules": self._model.modules,
@@ -290,7 +299,7 @@ class Pretrained(Method):
         else:
             self._encoder = self._model
             if c.max_length is not None:
-                self._model.max_length = min(c.max_length, self._model.max_length)
+                self._model.set_length(c.max_length)
             how = {"encoder": "harness", "pooling": self._model.pooling.name}
             if self._model.why:
                 how["why"] = self._model.why

@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from harness.encoder.layout import CONFIG, MODULES, check_is_encoder, model_folder, modules_of
-from harness.encoder.loading import transformer_folder
+from harness.encoder.loading import check_length, positions_of, transformer_folder
 from harness.encoder.model import Encoder
 from harness.encoder.precision import convert
 from harness.encoder.quiet import quiet_transformers
@@ -89,9 +89,18 @@ class ForeignEncoder:
         convert(self.model, dtype)
         self.dtype = dtype
 
-    def limit_length(self, tokens: int) -> None:
-        """Cut sentences to so many tokens."""
-        self.model.max_seq_length = min(tokens, self.model.max_seq_length or tokens)
+    def set_length(self, tokens: int) -> None:
+        """Cut sentences to so many tokens, whatever its configuration says.
+
+        Raises:
+            InputError: a transformer without positions for as many.
+        """
+        from transformers import PreTrainedModel
+
+        transformer = getattr(self.model[0], "auto_model", None)
+        if isinstance(transformer, PreTrainedModel):
+            check_length("the model", tokens, positions_of(transformer))
+        self.model.max_seq_length = tokens
 
     def encode(
         self,

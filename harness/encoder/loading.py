@@ -29,7 +29,7 @@ from harness.sources.embedded import cached_by_model
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-_LONGEST = 512
+LONGEST = 512  # tokens of a row, where a model does not say
 # Families whose last hidden state is the output of the last layer; others normalise it, so that a
 # model cut after layer K would not give H_K.
 _NO_FINAL_NORM = frozenset(
@@ -338,13 +338,20 @@ def longest_row(
     if wanted is None and stated is not None:
         return min(stated, limit)
     if wanted is None:
-        return min(int(tokenizer.model_max_length), limit, _LONGEST)
-    if not 3 <= wanted <= limit:
-        raise InputError(
-            f'max_length must be from 3 to {limit}, the positions of model "{name}", not {wanted}',
-            key="max_length",
-        )
+        return min(int(tokenizer.model_max_length), limit, LONGEST)
+    check_length(f'model "{name}"', wanted, limit)
     return wanted
+
+
+def check_length(model: str, wanted: int, positions: int) -> None:
+    """Check that a model has positions for rows of `wanted` tokens.
+
+    Raises:
+        InputError: it has not, or the special tokens leave no room for a word.
+    """
+    if not 3 <= wanted <= positions:
+        message = f"max_length must be from 3 to {positions}, the positions of {model}"
+        raise InputError(f"{message}, not {wanted}", key="max_length")
 
 
 def _config(name: str, source: str) -> Any:

@@ -176,6 +176,16 @@ class Encoder(Network):
         encoder.head = nn.Sequential(*head)
         return encoder.eval()
 
+    def set_length(self, tokens: int) -> None:
+        """Cut sentences to so many tokens, whatever its configuration says.
+
+        Raises:
+            InputError: the transformer has no positions for as many.
+        """
+        loading.check_length("the model", tokens, loading.positions_of(self.transformer))
+        frame = self.echo_frame
+        self.max_length = tokens if frame is None else frame.longest(tokens)
+
     def save(self, path: str | Path, *, card: str = "") -> None:
         """Write the SentenceTransformer layout (safetensors, no code to trust) into the folder
         `path`.

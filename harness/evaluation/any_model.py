@@ -120,7 +120,7 @@ def open_for_evaluation(
             raise InputError(f"{backend} pools as the model says", key="pooling")
         foreign = run_by_sentence_transformers(name, f"backend {backend}", backend=backend)
         if max_length:
-            foreign.limit_length(max_length)
+            foreign.set_length(max_length)
         return OpenedModel(foreign, foreign.module_names, f"run by {backend}", backend)
     if pooling:
         return OpenedModel(
@@ -141,11 +141,11 @@ def open_for_evaluation(
     model = open_model(name)
     if isinstance(model, ForeignEncoder):
         if max_length:
-            model.limit_length(max_length)
+            model.set_length(max_length)
         remark = f"run by sentence-transformers ({model.modules}): {model.why}"
         return OpenedModel(model, model.module_names, remark)
     if max_length:
-        model.max_length = min(max_length, model.max_length)
+        model.set_length(max_length)
     return OpenedModel(model, model.pooling.name, model.why)
 
 
@@ -337,6 +337,8 @@ def stored_vectors(
         apart["dtype"] = _FOREIGN.get(opened.model.dtype, opened.model.dtype)
     elif dtype_of(opened.model) != "fp32":
         apart = {"dtype": dtype_of(opened.model)}
+    if max_length is not None:  # version 0.1 cut at the model's own length where that was less
+        apart["length"] = "as set"
     if left_out := getattr(opened.model, "left_out", ()):
         apart["left_out"] = sorted(left_out)
     if folder.is_dir() and any(folder.rglob(ADAPTER)):

@@ -149,7 +149,10 @@ class Command(Method):
             digest = sha256_of(found[name])
             lines.append(f"{name} {digest}")
         content = "\n".join(lines)
-        return {"files": hashlib.sha256(content.encode()).hexdigest()}
+        inputs = {"files": hashlib.sha256(content.encode()).hexdigest()}
+        if self.config.pooling == OWN and self.config.max_length is not None:
+            inputs["length"] = "as set"  # it was at most what the written model states
+        return inputs
 
     def _folder(self) -> Path:
         folder = real_path(Path(self.config.folder))
@@ -291,10 +294,10 @@ class Command(Method):
         model = open_model(name)
         if isinstance(model, ForeignEncoder):
             if config.max_length is not None:
-                model.limit_length(config.max_length)
+                model.set_length(config.max_length)
             return model
         if config.max_length is not None:
-            model.max_length = min(config.max_length, model.max_length)
+            model.set_length(config.max_length)
         self._encoder = model.eval()
         return self._encoder
 

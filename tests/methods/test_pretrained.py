@@ -77,6 +77,28 @@ def test_pooling_as_the_model_says_unless_told_otherwise(cls_model: Path) -> Non
         Pretrained.configure({"pooling": "median"})
 
 
+def test_a_length_above_the_stated_one_is_used(cls_model: Path, prompted: Path) -> None:
+    texts = ["the sun " * 40]
+    ours = pretrained(cls_model, max_length=60).fit()
+    assert np.allclose(ours.encode(texts), pooled(pooling="cls", max_length=60).encode(texts))
+    foreign = open_for_evaluation(str(prompted), max_length=60).model
+    assert foreign.model.max_seq_length == 60
+    ids = {pretrained(cls_model, max_length=n).inputs.get("length") for n in (None, 20)}
+    assert ids == {None}, "runs that were cut as they said keep their ids"
+    assert pretrained(cls_model, max_length=60).inputs["length"]
+
+
+@pytest.mark.parametrize("model", ["cls_model", "prompted"])
+def test_a_length_beyond_the_positions_is_refused(
+    model: str, request: pytest.FixtureRequest
+) -> None:
+    folder = str(request.getfixturevalue(model))
+    with raises_input_error(key="max_length"):
+        open_for_evaluation(folder, max_length=10_000)
+    with raises_input_error(key="max_length"):
+        pretrained(Path(folder), max_length=10_000).fit()
+
+
 def test_what_a_row_says_about_itself(cls_model: Path) -> None:
     config = Pretrained.configure({"model": str(cls_model)})
     assert Pretrained(config, base_model="embedded:mini-bert").start_model == str(cls_model)
