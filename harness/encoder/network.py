@@ -10,9 +10,7 @@ import copy
 import inspect
 import logging
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
@@ -29,6 +27,7 @@ from harness.encoder.prefixes import replay_pass
 from harness.encoder.prompts import EchoFrame, frame_of
 from harness.encoder.quiet import evaluation, quiet_transformers
 from harness.encoder.sentences import clean, token_budget_batches
+from harness.encoder.token_count import add_tokens
 from harness.errors import InputError
 from harness.files.printable import first_line
 from harness.machine.progress import encoding_bar
@@ -761,40 +760,3 @@ def _cuts(rows: int, size: int | None) -> list[slice]:
     for start in range(0, max(rows, 1), size):
         cuts.append(slice(start, min(start + size, rows)))
     return cuts
-
-
-_counts: ContextVar[list[int] | None] = ContextVar("tokens", default=None)
-
-
-@contextmanager
-def count_tokens() -> Iterator[list[int]]:
-    """Inside the block the length of every row that an encoder processes is added to the list.
-
-    Special tokens count and padding does not; the tokens of two views count twice.
-
-    >>> from harness.encoder import Encoder
-    >>> encoder = Encoder.from_pretrained("embedded:mini-bert")
-    >>> with count_tokens() as lengths:
-    ...     vectors = encoder(encoder.collate(encoder.tokenize(["A dog runs."])))
-    >>> lengths
-    [6]
-    """
-    lengths: list[int] = []
-    token = _counts.set(lengths)
-    try:
-        yield lengths
-    finally:
-        _counts.reset(token)
-
-
-def add_tokens(rows: Tensor | TokenIds) -> None:
-    """Report the rows of a pass to `count_tokens`: a mask (n, length), or rows of token ids.
-
-    A mask on a GPU is waited for, so give that of `Network.collate`.
-    """
-    lengths = _counts.get()
-    if lengths is not None:
-        if isinstance(rows, Tensor):
-            lengths += rows.sum(1).tolist()
-        else:
-            lengths += [len(row) for row in rows]

@@ -27,9 +27,9 @@ from harness.encoder import Encoder
 from harness.encoder.last_layers import check_depth, freeze_below
 from harness.encoder.layout import check_start, model_folder
 from harness.encoder.loading import depth_of
-from harness.encoder.network import count_tokens
 from harness.encoder.precision import autocast, check_precision
 from harness.encoder.prefixes import Prefixes
+from harness.encoder.token_count import count_tokens
 from harness.errors import InputError, TrainingStopped
 from harness.method import FitContext, FitReport, Method, MethodCard, MethodConfig, require_corpus
 from harness.results.flat import NO_TERMS

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.encoder import Encoder
-from harness.encoder.network import count_tokens
+from harness.encoder.token_count import count_tokens
 from tests.support.encoder_models import base_model
 
 ROWS = [[2, 5, 6, 7, 8, 3], [2, 5, 3]]

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from harness import registry
-from harness.encoder.network import count_tokens
 from harness.encoder.prefixes import Prefixes, replay_pass
+from harness.encoder.token_count import count_tokens
 from harness.method import DEFAULT_BASE_MODEL, FitContext, require_corpus
 from harness.sources import load_corpus
 from harness.training import TrainedMethod
