@@ -46,7 +46,7 @@ SETTINGS = {
 _LOGS = ("mlflow", "alembic", "urllib3.connectionpool")
 _levels: dict[str, int] = {}  # of these logs, as the caller had them
 LAYOUT = (
-    5  # part of each content hash: raise it when what is sent changes, and `sync` replaces all runs
+    6  # part of each content hash: raise it when what is sent changes, and `sync` replaces all runs
 )
 PARENT = "mlflow.parentRunId"
 CONTENT = "harness.content"
@@ -67,6 +67,7 @@ class Mlflow:
             tuple[str, str], Run
         ] = {}  # record id and row, as one run may be in several rows
         self.changed: set[str] = set()  # ids of the runs of rows that have to be written
+        self.lost: set[str] = set()  # of those, rows of which a seed was removed
         self.database = sqlite_file(uri) if uri.startswith(SQLITE) else None
         self.is_alone = self.database is not None  # nobody else has written since the last writing
         self.written: object = None  # how the database was then
@@ -183,7 +184,7 @@ class Mlflow:
         key = record.id, record.row
         folder = RunFolder(self.workdir, record.id)
         if key in self.sent:
-            self.client.delete_run(self.sent.pop(key).info.run_id)
+            self._delete_seed(self.sent.pop(key))
         start = _milliseconds(record.started)
         end = _milliseconds(record.finished)
         if row not in self.rows:
@@ -223,6 +224,14 @@ class Mlflow:
         self.sent[key] = run
         self.changed.add(self.rows[row])
 
+    def _delete_seed(self, run: Run) -> None:
+        """Remove the run of a seed, whose row has other means then."""
+        self.client.delete_run(run.info.run_id)
+        row = run.data.tags.get(PARENT)
+        if row:
+            self.changed.add(row)
+            self.lost.add(row)
+
     def _store_files(self, run: Run, files: Sequence[Path]) -> None:
         """Store files as artifacts; into a folder without the query by which MLflow would find it."""
         place = urlsplit(run.info.artifact_uri)
@@ -237,7 +246,7 @@ class Mlflow:
 
     def end_rows(self) -> None:
         """Give each row that has changed its parameters and the means over its seeds, and end its
-        run.
+        run; a row that has lost all seeds is removed.
         """
         with self.sending():
             self._others_wrote()
@@ -261,7 +270,11 @@ class Mlflow:
                 ends = [run.info.end_time or 0 for run in seeds]
                 end = max(ends)
                 self.client.set_terminated(run_id, "FINISHED" if done else "FAILED", end)
+            elif run_id in self.lost:  # and not another sender's, whose first seed comes
+                self.client.delete_run(run_id)
+                self.rows = {row: known for row, known in self.rows.items() if known != run_id}
             self.changed.discard(run_id)
+            self.lost.discard(run_id)
 
     def _log(self, run_id: str, params: Mapping[str, Any], values: Points, at: int) -> None:
         """Send parameters and numbers in the fewest requests: MLflow takes 100 parameters, 1000

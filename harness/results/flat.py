@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
+from harness.config import drop_unset
 from harness.errors import InputError
 from harness.results.record import Record
 from harness.results.store import RunFolder
@@ -24,19 +25,32 @@ NO_TERMS = ("step", "kind", "lr", "grad_norm")
 
 
 def row_params(record: Record) -> dict[str, Any]:
-    """What all seeds of a row share. The row's name is a label; other parameters are another row."""
-    parts = {
+    """What all seeds of a row share. The row's name is a label; other parameters are another row:
+    they have all that is in the ids of its runs.
+    """
+    spec = record.spec
+    parts: dict[str, Any] = {
         "corpus": record.corpus or {},
         "dev": record.dev or {},
         "config": record.config,
+        "inputs": record.inputs,
     }
     own = {
         "row": record.row,
         "method": record.method,
         "base_model": record.base_model,
         "supervision": record.supervision,
+        "model": spec.model,
+        "version": spec.version,
+        "numerics": spec.numerics,
     }
-    params = own | _flat(parts) | seed_fields(record.random_seed)
+    bounds = {
+        "max_steps": spec.max_steps,
+        "precision": spec.precision,
+        "most_sentences": spec.most_sentences,
+        "encoded_sentences": spec.encoded_sentences,
+    }
+    params = own | drop_unset(bounds) | _flat(parts) | seed_fields(record.random_seed)
     found = {}
     for name, value in params.items():
         if name not in ("seed", "config.seed"):

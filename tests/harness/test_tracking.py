@@ -33,7 +33,12 @@ TRAIN_LINES = 1001
 
 
 def make_record(
-    workdir: Path, seed: int = 0, config: dict[str, Any] | None = None, **changes: Any
+    workdir: Path,
+    seed: int = 0,
+    config: dict[str, Any] | None = None,
+    *,
+    steps: int | None = None,
+    **changes: Any,
 ) -> Record:
     """A run as `harness compare` writes it."""
 
@@ -58,6 +63,7 @@ def make_record(
         base_model="embedded:mini-bert",
         corpus={"uri": "embedded:sentences", "sha256": "ab"},
         dev={"task": "STS-B", "source": "senteval", "sha256": "cd"},
+        max_steps=steps,
     )
     values: dict[str, Any] = {
         "id": spec.id,
@@ -205,6 +211,27 @@ def test_the_means_of_a_row_have_the_seeds_of_earlier_calls(store: Store, tmp_pa
     assert row.data.metrics["seeds"] == 2
     assert row.data.metrics["sts/STS12"] == pytest.approx(0.55)
     assert not [name for name in row.data.metrics if name.startswith(("train/", "train "))]
+
+
+def test_runs_of_other_lengths_are_no_seeds_of_a_row(store: Store, tmp_path: Path) -> None:
+    tracker = Tracker(store.workdir, "lengths")
+    for seed, steps in ((0, 10), (1, 10), (0, 20)):
+        tracker.log(make_record(tmp_path, seed, steps=steps, comparison="lengths"))
+    tracker.close()
+    rows = [run for run in store.runs("lengths") if "harness.parent" in run.data.tags]
+    seeds = {run.data.params["max_steps"]: run.data.metrics["seeds"] for run in rows}
+    assert seeds == {"10": 2, "20": 1}
+
+
+def test_a_row_whose_seeds_have_all_become_others_is_removed(store: Store, tmp_path: Path) -> None:
+    for model in ("a", "b"):
+        record = make_record(tmp_path, 0, comparison="moved")
+        spec = record.spec.model_copy(update={"base_model": model})
+        tracker = Tracker(store.workdir, "moved")
+        tracker.log(record.model_copy(update={"spec": spec}))
+        tracker.close()
+    (row,) = [run for run in store.runs("moved") if "harness.parent" in run.data.tags]
+    assert row.data.params["base_model"] == "b"
 
 
 def test_sync_sends_only_what_is_missing_and_replaces_what_changed(store: Store) -> None:
