@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -27,6 +26,7 @@ from harness.method import DEFAULT_BASE_MODEL, PRETRAINED
 from harness.results.record import SCHEMA
 from harness.runs.conditions import Conditions, CorpusSettings, DevSettings
 from harness.runs.consent import refuse_code
+from harness.runs.row_grid import expand_grid
 from harness.seeds import Stream, expand_seeds
 from harness.tasks.own.data import SHARE, TaskFile, has_split, name_files
 
@@ -410,7 +410,7 @@ def read_experiment(
         typed.add(_override(tree, override))
     _resolve_conflicts(tree, typed)
     if isinstance(tree.get("methods"), list):
-        tree["methods"] = expand_grids(tree["methods"], where)
+        tree["methods"] = _expand_grids(tree["methods"], where)
     experiment = Experiment.parse(tree, where)
     if fault := name_fault(experiment.name):
         raise InputError(f'key "name": {fault}', file=where, key="name")
@@ -597,16 +597,11 @@ def _resolve_conflicts(tree: dict[str, Any], typed: set[str]) -> None:
         tree.pop("budget")
 
 
-def expand_grids(entries: list[Any], where: str) -> list[Any]:
-    """The tables of `methods`, each one with a grid replaced by its combinations, the last key
-    changing fastest.
-
-    A key of the grid is one of the method's config, of the row itself (preset, family, base_models)
-    or of its corpus (`"corpus.limit"`).
+def _expand_grids(entries: list[Any], where: str) -> list[Any]:
+    """Return the tables of `methods`, each one with a grid replaced by its combinations.
 
     Raises:
-        InputError: a row that is no table or not valid, or a grid over a corpus that the row does
-            not name.
+        InputError: a row that is no table or not valid, or a grid that does not suit it.
     """
     rows = []
     for number, entry in enumerate(entries, 1):
@@ -614,69 +609,8 @@ def expand_grids(entries: list[Any], where: str) -> list[Any]:
         if not isinstance(entry, dict):
             raise InputError('expected a table such as {method = "simcse"}', file=place)
         grid = Entry.parse(entry, place).grid
-        over_corpora = any(key.startswith("corpus.") for key in grid)
-        if over_corpora and not entry.get("corpus"):
-            raise InputError(
-                'key "grid": over a corpus',
-                file=place,
-                key="grid",
-                remedy="give the row a corpus of its own",
-            )
-        for key in grid:
-            if _is_given(entry, key):
-                raise InputError(
-                    f'key "{key}": has one value, and several in the grid of the row',
-                    file=place,
-                    key=key,
-                    remedy="leave one of them out, or set the grid (--set methods.ROW.grid.KEY=[...])",
-                )
-        rows += [
-            _grid_row(entry, dict(zip(grid, values, strict=True)))
-            for values in product(*grid.values())
-        ]
+        if "grid" in entry:
+            rows += expand_grid(entry, grid, place)
+        else:
+            rows.append(entry)
     return rows
-
-
-_GRID_KEYS = ("preset", "family", "base_models")  # of the row itself, not of its config
-
-
-def _is_given(entry: dict[str, Any], key: str) -> bool:
-    """True if a row has a value of its own for a key of its grid."""
-    if key in _GRID_KEYS:
-        return bool(entry.get(key))
-    if not key.startswith("corpus."):
-        return key in entry.get("config", {})
-    corpus = entry["corpus"]
-    if isinstance(corpus, dict):
-        return key.removeprefix("corpus.") in corpus
-    return key == "corpus.uri"
-
-
-def _grid_row(entry: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
-    """One combination; the row itself where it has no grid."""
-    plain = {key: value for key, value in entry.items() if key != "grid"}
-    row = deepcopy(plain)
-    name = str(entry.get("name") or entry["method"])
-    rest = []
-    for key, value in values.items():
-        text = str(value)
-        if isinstance(value, float) and float(f"{value:g}") == value:
-            text = f"{value:g}"
-        if f"{{{key}}}" in name:
-            name = name.replace(f"{{{key}}}", text)
-        else:
-            rest.append(f"{key} {text}")
-        if key.startswith("corpus."):
-            if isinstance(row["corpus"], dict):
-                corpus = row["corpus"]
-            else:
-                corpus = {"uri": row["corpus"]}
-            row["corpus"] = {**corpus, key.removeprefix("corpus."): value}
-        elif key in _GRID_KEYS:
-            row[key] = value
-        else:
-            row.setdefault("config", {})[key] = value
-    if values:
-        parts = [name, ", ".join(rest)]
-        row["name"] = " · ".join(filter(None, parts))
-    return row
