@@ -8,11 +8,10 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from harness import registry
 from harness.config import nearest
 from harness.errors import InputError
 from harness.results.comparison import ComparisonFile, ListedBlock
@@ -28,6 +27,7 @@ from harness.results.store import (
 from harness.seeds import PartSeed
 from harness.tasks.mteb.benchmarks import MTEB_SUITES
 from reports.read.examples import ExampleReader, Examples, LeftOut
+from reports.read.method_cards import read_card
 from reports.read.plan_followed import read_frozen_plan
 from reports.results import (
     SUPERVISION,
@@ -135,13 +135,10 @@ def _encoding_of(record: Record) -> Encoding | None:
     return Encoding(pooling, layer, config.get("max_length"))
 
 
-@cache
 def deterministic(method: str) -> bool | None:
-    """What a method's card says; None for a method that is not installed. Imports the method."""
-    try:
-        return bool(registry.load(registry.METHODS, method).card.deterministic)
-    except InputError:
-        return None
+    """What a method's card says; None for a method that is not installed."""
+    card = read_card(method)
+    return None if card is None else bool(card.deterministic)
 
 
 def describe_prompts(row: RecordedRow) -> str:

@@ -362,7 +362,6 @@ class PaperResults:
         sides: tuple[tuple[float, ...], ...] = ()
         is_fixed = False
         if place.column.kind != "trials" and not reasons:
-            # Only then: the answer imports the methods.
             sides = self._random_sides(place, ours, measured)
             is_fixed = not sides and bool(deterministic(ours.records[0].method))
         return judge(

@@ -6,13 +6,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from harness import registry
-from harness.errors import InputError
 from harness.results.comparison import TunedRow
 from harness.results.record import Record, Score
 from reports.document.blocks import Block, FactList, Text
 from reports.document.table import EMPTY, Cell, Column, Table, TableRow, number
 from reports.load import RecordedResults, RecordedRow
+from reports.read.method_cards import read_card
 from reports.tables.score_cells import anchor, block_of
 
 _TUNING = (
@@ -100,9 +99,8 @@ def _collect_values(records: list[Record], field: str) -> dict[str, list[str]]:
 
 def _method_card(name: str) -> list[tuple[str, str]]:
     """What the method says about itself; nothing where its package is not installed any more."""
-    try:
-        card = registry.load(registry.METHODS, name).card
-    except InputError:
+    card = read_card(name)
+    if card is None:
         return []
     shown = ("title", "paper", "equations", "reference", "cost", "kept", "notes")
     found = []

@@ -16,11 +16,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import registry
 from harness.errors import InputError, RunError
 from harness.files.printable import one_line
 from reports.document.blocks import Document, slug
 from reports.document.table import ABSENT, Cell, Column, Table, TableRow
+from reports.read.method_cards import read_card
 from reports.write.environment import environment
 
 if TYPE_CHECKING:
@@ -317,10 +317,10 @@ def bibliography(methods: Iterable[str]) -> str:
 
 
 def _paper(method: str) -> str:
-    try:
-        return " ".join(str(registry.load(registry.METHODS, method).card.paper).split())
-    except InputError:
+    card = read_card(method)
+    if card is None:
         return "not installed here"
+    return " ".join(str(card.paper).split())
 
 
 _SECONDS = 300
