@@ -64,14 +64,37 @@ class RunFolder:
     def __init__(self, workdir: Path, run_id: str) -> None:
         if fault := name_fault(run_id):
             raise InputError(f"id of a run: {fault}", key="id of a run")
-        self.path = workdir / "runs" / run_id
-        self.record_file = self.path / "record.json"
-        self.examples_file = self.path / "examples.parquet"
-        self.details_file = self.path / "details.json"
-        self.curves_file = self.path / "curves.jsonl"
-        self.checkpoint = self.path / "checkpoint"
-        self.model = self.path / "model"
-        self.stop_file = self.path / STOP
+        self.path = workdir.joinpath("runs", run_id)
+
+    # Plans of thousands of runs look at one or two of these each, and paths take long to make.
+
+    @property
+    def record_file(self) -> Path:
+        return self.path / "record.json"
+
+    @property
+    def examples_file(self) -> Path:
+        return self.path / "examples.parquet"
+
+    @property
+    def details_file(self) -> Path:
+        return self.path / "details.json"
+
+    @property
+    def curves_file(self) -> Path:
+        return self.path / "curves.jsonl"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.path / "checkpoint"
+
+    @property
+    def model(self) -> Path:
+        return self.path / "model"
+
+    @property
+    def stop_file(self) -> Path:
+        return self.path / STOP
 
     def read(self) -> Record | None:
         """The record, or None when there is none yet.
@@ -80,12 +103,13 @@ class RunFolder:
             DamagedRecord: the file is damaged, or belongs to another run. InputError: it cannot be
                 read, or another version of the harness wrote it.
         """
-        if not self.record_file.exists() and not self.record_file.is_symlink():
+        file = self.record_file
+        if not file.exists() and not file.is_symlink():
             return None
-        if self.record_file.is_dir() or not self.record_file.exists():
+        if file.is_dir() or not file.exists():
             raise self._damage_error("it is no file")
         try:
-            record = Record.from_json(read_text(self.record_file))
+            record = Record.from_json(read_text(file))
         except ValidationError as error:
             raise self._damage_error(first_fault(error)) from None
         except ValueError as error:
@@ -451,6 +475,16 @@ def checked_workdir(path: str | Path, *, create: bool = True) -> Path:
     return workdir
 
 
+def run_ids(workdir: Path) -> set[str]:
+    """Return the ids of the runs that have a folder: a plan of thousands of runs need not look for
+    each of them.
+
+    >>> run_ids(Path("no-such-folder"))
+    set()
+    """
+    return {folder.name for folder in (workdir / "runs").glob("*")}
+
+
 def comparison_file(workdir: Path, comparison: str) -> Path:
     """Return the path of the file of a comparison (`harness.results.comparison`).
 
@@ -526,21 +560,28 @@ class _SharedParts:
     """What the runs of a comparison have in common, once for all: half the memory of their records."""
 
     def __init__(self) -> None:
-        self._known: dict[str, dict[str, Any]] = {}
+        self._known: dict[tuple[str, ...], dict[str, Any] | None] = {}
 
     def share(self, record: Record) -> Record:
         """Return the record with the parts of earlier ones that equal its own."""
+        spec = {}
+        for name in ("config", "corpus", "dev"):
+            spec[name] = self._find((record.row, name), getattr(record.spec, name))
         protocols = {}
         for name, content in record.protocols.items():
-            protocols[name] = self._find(name, content)
-        environment = self._find("environment", record.environment)
-        return record.model_copy(update={"protocols": protocols, "environment": environment})
+            protocols[name] = self._find((name,), content)
+        shared = {
+            "spec": record.spec.model_copy(update=spec),
+            "protocols": self._find((record.row, "protocols"), protocols),
+            "environment": self._find(("environment",), record.environment),
+        }
+        return record.model_copy(update=shared)
 
-    def _find(self, name: str, content: dict[str, Any]) -> dict[str, Any]:
-        known = self._known.get(name)
+    def _find(self, key: tuple[str, ...], content: dict[str, Any] | None) -> dict[str, Any] | None:
+        known = self._known.get(key)
         if known == content:
             return known
-        self._known[name] = content
+        self._known[key] = content
         return content
 
 

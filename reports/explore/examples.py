@@ -56,8 +56,10 @@ class ExploredTask:
         """Row key -> (n,) mean error over seeds, 0 to 1."""
         found = {}
         for key, runs in self.runs.items():
-            of_runs = [error(run) for run in runs.values()]
-            found[key] = np.mean(of_runs, axis=0)
+            total = np.zeros(len(self.examples.target))
+            for run in runs.values():
+                total += error(run)
+            found[key] = total / len(runs)
         return found
 
     @cached_property

@@ -107,6 +107,19 @@ def test_a_damaged_record_is_noticed_and_its_run_is_executed_again(
     assert aside.exists() or aside.is_symlink()
 
 
+def test_the_seeds_of_a_row_share_what_they_have_in_common(small: Comparison, work: Path) -> None:
+    records = read_records(work, "small")
+    first, second = (record for record in records if record.row == "SimCSE")
+    assert first.seed != second.seed
+    assert first.config is second.config
+    assert first.spec.dev is second.spec.dev
+    assert first.protocols is second.protocols
+    for record in records:
+        alone = RunFolder(work, record.id).read()
+        assert alone is not None
+        assert record == alone.limit_to(record.evaluation)
+
+
 @pytest.mark.parametrize("damage", [cut, flip, swap, Path.unlink])
 def test_damaged_examples_are_scored_again_without_training(
     trained: tuple[Job, Record, RunFolder],
