@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.results.code import Code, describe_change
 from harness.results.record import Record
 from harness.results.spec import RunSpec, scoring_version
-from harness.results.store import RunFolder, read_records
+from harness.results.store import RunFolder, read_records, run_ids
 from harness.runs.due import find_finished
 from harness.runs.plan import Job, Plan, find_task, task_code_of
 
@@ -17,9 +17,13 @@ def describe_code_changes(plan: Plan, workdir: Path) -> list[str]:
     """Return a sentence for each change of code, as "mine.py has changed since 2026-11-27 18:00: 3
     runs of "mine" are due"; none where no run is due or none differs by its code alone.
     """
+    begun = run_ids(workdir)
+    if not begun:
+        return []
     due = []
     for job in plan.jobs:
-        if not job.spec.missing and find_finished(job, workdir) is None:
+        is_finished = job.id in begun and find_finished(job, workdir) is not None
+        if not job.spec.missing and not is_finished:
             due.append(job)
     if not due:
         return []

@@ -32,7 +32,7 @@ from harness.machine.progress import describe_duration
 from harness.results.measurements import measure_once, read_measurements
 from harness.results.record import Record
 from harness.results.spec import RunSpec
-from harness.results.store import RunFolder
+from harness.results.store import RunFolder, run_ids
 from harness.runs.due import find_finished, needs_training
 from harness.runs.plan import Job, Plan
 from harness.runs.typical_costs import (
@@ -176,9 +176,10 @@ class CostEstimate:
         self._stored = read_measurements(workdir)
         self._typical = TypicalCosts(plan)
         jobs_of = _group_jobs(plan)
+        self._begun = run_ids(workdir)
         found = {}
         for key, jobs in jobs_of.items():
-            found[key] = [find_finished(job, workdir) for job in jobs]
+            found[key] = [self._find_finished(job) for job in jobs]
         records = _join_known(found.values())
         self.rows = {}
         for key, jobs in jobs_of.items():
@@ -290,6 +291,11 @@ class CostEstimate:
             found["vectors"] = vectors
         return found
 
+    def _find_finished(self, job: Job) -> Record | None:
+        if job.id in self._begun:
+            return find_finished(job, self._workdir)
+        return None
+
     def _count_states(self, jobs: Sequence[Job], records: Sequence[Record | None]) -> Counter[str]:
         states: Counter[str] = Counter()
         for job, record in zip(jobs, records, strict=True):
@@ -350,9 +356,11 @@ class CostEstimate:
             return IMPOSSIBLE
         if record is not None:
             return REUSED
-        if needs_training(job, self._workdir):
-            return TO_TRAIN
-        return TO_SCORE
+        if job.id in self._begun:
+            trains = needs_training(job, self._workdir)
+        else:
+            trains = job.spec.trained
+        return TO_TRAIN if trains else TO_SCORE
 
     def _is_of_here(self, record: Record) -> bool:
         return record.environment.get("device_name") == self._device
@@ -506,11 +514,11 @@ def read_newest(workdir: Path, most: int = _READ) -> list[Record]:
     []
     """
     written = []
-    for folder in (workdir / "runs").glob("*"):
-        file = RunFolder(workdir, folder.name).record_file
+    for run in run_ids(workdir):
+        file = RunFolder(workdir, run).record_file
         with suppress(OSError):
             when = file.stat().st_mtime
-            written.append((when, folder.name))
+            written.append((when, run))
     written.sort()
     records = []
     for _, name in written[-most:]:

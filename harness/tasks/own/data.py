@@ -87,8 +87,7 @@ class TaskFile(Config):
     @property
     def prefix(self) -> str:
         """What is examined instead of plain scores: "compression:" and others; mostly empty."""
-        found = _PREFIX.match(self.task)
-        return found[0] if found else ""
+        return _prefix_of(self.task)
 
     @property
     def path(self) -> Path:
@@ -103,13 +102,18 @@ class TaskFile(Config):
         return self.task
 
 
+def _prefix_of(task: str) -> str:
+    found = _PREFIX.match(task)
+    return found[0] if found else ""
+
+
 def names_file(name: str) -> bool:
     """True if a name that is no suite or task is meant as a file or folder.
 
     >>> names_file("data/pairs.csv"), names_file("./pairs"), names_file("mteb:SciFact.v2")
     (True, True, False)
     """
-    bare = name.removeprefix(TaskFile(task=name).prefix)
+    bare = name.removeprefix(_prefix_of(name))
     path = Path(bare).expanduser()
     if bare.startswith(("/", "./", "../", "~")) or is_table(path):
         return True
