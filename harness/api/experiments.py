@@ -411,12 +411,15 @@ def _refuse_equal_names(rows: Sequence[Any]) -> None:
 
 
 def _row(row: Any) -> Any:
-    """A row as under [[methods]]; a method as a class or instance is registered and named."""
+    """A row as under [[methods]]; a method as a class or instance is registered and named. Options
+    of a row are above those of its instance.
+    """
     if isinstance(row, Mapping) and "method" in row:
-        return {
-            **_row(row["method"]),
-            **{key: value for key, value in row.items() if key != "method"},
-        }
+        others = dict(row)
+        made = _row(others.pop("method"))
+        if "config" in made and isinstance(others.get("config"), Mapping):
+            others["config"] = {**made["config"], **others["config"]}
+        return {**made, **others}
     if isinstance(row, Mapping) and not isinstance(row.get("model", ""), str):
         others = dict(row)
         del others["model"]

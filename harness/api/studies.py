@@ -227,13 +227,16 @@ def _source(given: Any) -> str | Path | Mapping[str, Any]:
     elif isinstance(given, Mapping):
         keys = dict(given)
     else:
-        kind = register_given(given)
-        keys = {"method": kind, "name": kind.name, "config": {}}
-        if not isinstance(given, type):
-            keys["config"] = given.config.model_dump(exclude_unset=True)
-            keys["base_model"] = given.base_model
-    if "method" in keys and not isinstance(keys["method"], str):
-        keys["method"] = register_given(keys["method"]).name
+        keys = {"method": given, "name": register_given(given).name}
+    method = keys.get("method", "")
+    if not isinstance(method, str):
+        keys["method"] = register_given(method).name
+    if isinstance(method, Method):  # its options, below those that the keys state
+        own = method.config.model_dump(exclude_unset=True)
+        stated = keys.get("config", {})
+        if isinstance(stated, Mapping):
+            keys["config"] = {**own, **stated}
+        keys.setdefault("base_model", method.base_model)
     return {"dev": EMBEDDED_DEV.model_dump(exclude_unset=True), **keys}
 
 

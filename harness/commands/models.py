@@ -284,17 +284,20 @@ def _show_sensitivity(args: argparse.Namespace, suites: list[str]) -> int:
 
 
 def _parse_vary(given: list[str], device: str) -> dict[str, list[Any]]:
-    """Return the settings of --vary with their values; those that name none have the usual ones."""
+    """Return the settings of --vary with their values, those of one that is named twice together;
+    one that names none has the usual ones.
+    """
     from harness.evaluation.sensitivity import choose_settings
     from harness.machine.environment import pick_device
 
-    chosen = {}
+    chosen: dict[str, list[Any]] = {}
     for text in given:
-        key, equals, values = text.partition("=")
+        key, equals, listed = text.partition("=")
         if equals:
-            chosen[key] = values.split(",")
+            values = listed.split(",")
         else:
-            chosen |= choose_settings([key], pick_device(device))
+            values = choose_settings([key], pick_device(device))[key]
+        chosen.setdefault(key, []).extend(values)
     return chosen
 
 

@@ -11,11 +11,14 @@ import pandas as pd
 import pytest
 
 import harness
+from harness.api.experiments import _source as _comparison_of
+from harness.api.studies import _source as _study_of
 from harness.errors import InputError
 from harness.method import Method, MethodCard
 from harness.runs.experiment import read_experiment
 from harness.sources import load_corpus
 from harness.sources.corpus.corpus import corpus_in_memory
+from methods.simcse import SimCSE
 from tests.support.bases import narrow_bert
 from tests.support.errors import raises_input_error
 
@@ -83,6 +86,17 @@ def test_a_row_keeps_its_own_options_and_preset(tmp_path: Path) -> None:
     assert spec_of(found, "own").config["temperature"] == 0.2
     assert spec_of(found, "given").config["temperature"] == 0.1
     assert {spec_of(found, row).config["pooling"] for row in ("own", "given")} == {"cls"}
+
+
+def test_options_of_an_instance_stay_below_those_of_its_row_or_study(tmp_path: Path) -> None:
+    instance = SimCSE(SimCSE.configure({"temperature": 0.2, "batch_size": 8}), base_model="mine")
+    row = {"method": instance, "config": {"batch_size": 2}}
+    (entry,) = _comparison_of([row]).methods  # type: ignore[union-attr]
+    assert entry.config == {"temperature": 0.2, "batch_size": 2}
+    assert entry.base_models == ["mine"]
+    keys = _study_of({**row, "space": {"learning_rate": [1e-4]}})
+    assert keys["config"] == {"temperature": 0.2, "batch_size": 2}  # type: ignore[index]
+    assert keys["base_model"] == "mine"  # type: ignore[index]
 
 
 def test_shared_values_of_a_call_leave_those_of_a_file(tmp_path: Path) -> None:

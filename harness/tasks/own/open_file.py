@@ -90,11 +90,30 @@ def _open_folder(settings: TaskFile) -> Task:
         remedy = "name a table (.csv, .tsv, .jsonl, .parquet)"
         message = f"is no folder of BEIR's, which has {', '.join(BEIR)}"
         raise InputError(message, file=settings.task, remedy=remedy)
+    _refuse_settings_of_tables(settings)
     from harness.tasks.own.retrieval import FileRetrieval
 
     task = FileRetrieval(settings)
     _ = task.sha256
     return task
+
+
+def _refuse_settings_of_tables(settings: TaskFile) -> None:
+    """Refuse what a folder of BEIR's has no use for: its columns are fixed, and all of it is tested.
+
+    Raises:
+        InputError: such a key is given.
+    """
+    given = {
+        "kind": settings.kind not in (None, "retrieval"),
+        "columns": bool(settings.columns),
+        "share": settings.share is not None,
+    }
+    for key, is_given in given.items():
+        if is_given:
+            message = "goes with a table, not with a folder of BEIR's"
+            place = f'key "{key}"'
+            raise InputError(message, file=settings.task, key=place, remedy="leave it out")
 
 
 def _examine(prefix: str, task: Any, settings: TaskFile) -> Task:

@@ -45,6 +45,10 @@ class FileRetrieval(FileMTEBTask):
             remarks.append(
                 f"{unanswered:,} of {count:,} queries have no relevant passage and score 0"
             )
+        no_query = sum(not text for text in self.folder.queries.values())
+        no_passage = sum(not title and not text for title, text in self.folder.passages.values())
+        if no_query or no_passage:
+            remarks.append(f"{no_query:,} queries and {no_passage:,} passages have no text")
         return [f"{self.name}: {remark}" for remark in remarks]
 
     def texts(self) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -112,6 +113,32 @@ def test_queries_without_a_relevant_passage_are_remarked(tmp_path: Path) -> None
     (task,) = resolve_tasks([str(folder)])
     (remark,) = task.data_remarks  # type: ignore[attr-defined]
     assert "1 of 40" in remark
+
+
+def test_queries_and_passages_without_text_are_remarked(tmp_path: Path) -> None:
+    rows = [{"id": str(n), "query": f"q {n}", "passage": f"p {n}"} for n in range(40)]
+    folder = own_files.beir_folder(tmp_path / "docs", rows)
+    queries = folder / "queries.jsonl"
+    queries.write_text(queries.read_text().replace("q 7", ""))
+    (task,) = resolve_tasks([str(folder)])
+    (remark,) = task.data_remarks  # type: ignore[attr-defined]
+    assert "1 queries and 0 passages" in remark
+
+
+@pytest.mark.parametrize(
+    ("key", "settings"),
+    [
+        ("columns", {"columns": {"text": "body"}}),
+        ("share", {"share": 0.5}),
+        ("kind", {"kind": "clustering"}),
+    ],
+)
+def test_settings_of_tables_are_refused_for_a_folder(
+    tmp_path: Path, key: str, settings: dict[str, Any]
+) -> None:
+    folder = own_files.beir_folder(tmp_path, [{"id": "1", "query": "q", "passage": "p"}])
+    with raises_input_error(file=folder, key=key):
+        resolve_tasks([TaskFile(task=str(folder), **settings)])
 
 
 def test_columns_and_share_that_do_not_fit_are_refused(tmp_path: Path) -> None:
