@@ -20,7 +20,7 @@ from harness.results.record import Record
 from harness.results.store import RunFolder
 from harness.runs.execute import make_method, read_dev
 from harness.runs.experiment import Experiment
-from harness.runs.plan import load_dev
+from harness.runs.inputs import load_dev
 from reports.decide.adoption import decide
 from reports.decide.question import question_of
 from reports.load import read_comparison

@@ -43,10 +43,11 @@ from harness.runs.differences import summarise_differences
 from harness.runs.experiment import Experiment, ExperimentSource, read_experiment
 from harness.runs.frozen_plan import describe_changes
 from harness.runs.grid import Grid
+from harness.runs.inputs import forget_loaded, load_text
 from harness.runs.own_data import remarks_on_files
 from harness.runs.padding import describe_padding
 from harness.runs.placement import place_runs
-from harness.runs.plan import Job, Plan, forget_loaded, load_text, make_plan
+from harness.runs.plan import Job, Plan, make_plan
 from harness.runs.progress import Progress
 from harness.runs.runner import Runner
 from harness.runs.selection import Budget, check_budget, rehearse, select, with_winners

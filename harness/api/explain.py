@@ -24,7 +24,7 @@ from harness.runs.between import (
     find_factors,
     join_impossible,
 )
-from harness.runs.plan import forget_loaded
+from harness.runs.inputs import forget_loaded
 from reports.decide.question import comparison_of, question_of
 from reports.document.blocks import slug
 from reports.load import read_comparison

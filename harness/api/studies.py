@@ -24,7 +24,7 @@ from harness.machine.progress import Reporter
 from harness.method import Method
 from harness.results.store import RunFolder, checked_workdir, comparison_files
 from harness.runs.conditions import EMBEDDED_DEV
-from harness.runs.plan import forget_loaded
+from harness.runs.inputs import forget_loaded
 from harness.seeds import preserve_random_state
 from harness.sources import TrainingText
 from reports.live import page

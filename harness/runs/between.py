@@ -16,7 +16,8 @@ from harness.config import nearest
 from harness.errors import HarnessError, InputError
 from harness.results.store import DESIGN
 from harness.runs.experiment import Entry, Experiment
-from harness.runs.plan import Plan, load_text
+from harness.runs.inputs import load_text
+from harness.runs.plan import Plan
 from harness.runs.rows import Row, apply_budget, apply_schedule, resolve_rows
 
 MOST = 6  # factors: more would be 128 rows

@@ -10,7 +10,8 @@ from harness.results.record import Record
 from harness.results.spec import RunSpec, scoring_version
 from harness.results.store import RunFolder, read_records, run_ids
 from harness.runs.due import find_finished
-from harness.runs.plan import Job, Plan, find_task, task_code_of
+from harness.runs.inputs import find_task, task_code_of
+from harness.runs.plan import Job, Plan
 
 
 def describe_code_changes(plan: Plan, workdir: Path) -> list[str]:

@@ -7,7 +7,8 @@ from pathlib import Path
 from harness.results.record import Record
 from harness.results.spec import scoring_version
 from harness.results.store import RunFolder
-from harness.runs.plan import Job, find_task, is_readable, task_code_of
+from harness.runs.inputs import find_task, is_readable, task_code_of
+from harness.runs.plan import Job
 from harness.tasks.base import Task, task_key
 
 

@@ -33,9 +33,7 @@ from harness.results.spec import NUMERICS, RunSpec, scoring_version
 from harness.results.store import MODEL, RunFolder, join_examples, remove
 from harness.runs.conditions import CorpusSettings, DevSettings
 from harness.runs.due import find_due, find_finished
-from harness.runs.merge import merge_examples, merge_records
-from harness.runs.plan import (
-    Job,
+from harness.runs.inputs import (
     find_task,
     fingerprint_of_start,
     is_readable,
@@ -43,6 +41,8 @@ from harness.runs.plan import (
     load_text,
     open_planned_files,
 )
+from harness.runs.merge import merge_examples, merge_records
+from harness.runs.plan import Job
 from harness.seeds import seed_text
 from harness.sources import Corpus
 from harness.tasks.base import Task, TaskResult, task_key

@@ -20,7 +20,7 @@ from harness.results.record import Record
 from harness.runs.conditions import CorpusSettings
 from harness.runs.execute import read_dev
 from harness.runs.experiment import Experiment
-from harness.runs.plan import forget_loaded, load_text
+from harness.runs.inputs import forget_loaded, load_text
 from harness.tasks.own.data import BEIR, TaskFile
 from harness.tasks.own.open_file import open_file
 

@@ -109,7 +109,7 @@ def _times_the_tokens(row: Row, plan: Plan) -> float | None:
     """Return how many times the tokens of batches of like length random batches have, padding
     included, by the lengths of the texts; None where the row has batches of its own.
     """
-    from harness.runs.plan import load_text
+    from harness.runs.inputs import load_text
     from harness.training import BatchStream
 
     if row.corpus is None:

@@ -22,7 +22,8 @@ from harness.machine.environment import (
 from harness.machine.memory import ADVICE, free_bytes, is_out_of_memory, runs_beside
 from harness.machine.new_process import start_process
 from harness.results.measurements import measure_once
-from harness.runs.plan import Job, Plan, load_text
+from harness.runs.inputs import load_text
+from harness.runs.plan import Job, Plan
 from harness.runs.rows import Row
 from harness.runs.typical_costs import read_shape
 

@@ -17,7 +17,7 @@ from harness.errors import HarnessError, InputError
 from harness.results.comparison import Tuning
 from harness.runs.conditions import CorpusSettings, DevSettings
 from harness.runs.experiment import BudgetSettings, Entry, Experiment
-from harness.runs.plan import load_dev, load_text
+from harness.runs.inputs import load_dev, load_text
 from harness.runs.rows import apply_schedule, resolve_rows
 
 T = TypeVar("T", CorpusSettings, DevSettings)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import HarnessError
 from harness.evaluation import inference_cost
-from harness.runs.plan import Job, Plan, find_task
+from harness.runs.inputs import find_task
+from harness.runs.plan import Job, Plan
 from harness.runs.typical_costs import (
     MethodCost,
     Shape,

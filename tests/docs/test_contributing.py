@@ -20,7 +20,7 @@ import pytest
 from harness import registry
 from harness.cli import main
 from harness.results.store import RunFolder, read_records
-from harness.runs.plan import forget_loaded
+from harness.runs.inputs import forget_loaded
 from harness.tasks import catalogue
 from reports.comparison import comparison_document
 from tests.support import short_runs

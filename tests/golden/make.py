@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness import api
-from harness.runs.plan import forget_loaded
+from harness.runs.inputs import forget_loaded
 from tests.support import short_runs
 
 PAIRS = 60  # of a set: encoding all of them takes longer than all else

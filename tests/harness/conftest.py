@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from harness.api.result import Comparison
-from harness.runs.plan import forget_loaded
+from harness.runs.inputs import forget_loaded
 from tests.support import short_runs, small_runs
 
 

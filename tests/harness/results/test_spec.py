@@ -12,7 +12,8 @@ import pytest
 from harness import registry
 from harness.results.spec import RunSpec, method_version
 from harness.runs.experiment import read_experiment
-from harness.runs.plan import forget_loaded, make_plan
+from harness.runs.inputs import forget_loaded
+from harness.runs.plan import make_plan
 from harness.seeds import STREAMS, seed_text
 from tests.support.errors import raises_input_error
 from tests.support.small_runs import BASE, CLS, EXPERIMENT, SIMCSE

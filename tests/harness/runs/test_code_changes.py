@@ -22,7 +22,8 @@ from harness.results.record import Record
 from harness.results.store import RunFolder
 from harness.runs.code_changes import describe_code_changes
 from harness.runs.execute import execute
-from harness.runs.plan import Job, Plan, forget_loaded
+from harness.runs.inputs import forget_loaded
+from harness.runs.plan import Job, Plan
 from harness.runs.runner import run_job
 from harness.tasks import catalogue
 from tests.support import own_files

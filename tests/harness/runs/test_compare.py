@@ -419,7 +419,7 @@ def test_a_task_that_fails_is_scored_by_the_next_call(
 def test_a_task_whose_data_is_missing_is_scored_once_it_has_come(
     work: Path, small: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from harness.runs.plan import forget_loaded
+    from harness.runs.inputs import forget_loaded
 
     monkeypatch.setenv("HARNESS_SENTEVAL", str(tmp_path / "senteval"))
     (tmp_path / "senteval" / "downstream").mkdir(parents=True)

@@ -12,7 +12,8 @@ import pytest
 from harness.method import Method
 from harness.runs.conditions import DevSettings
 from harness.runs.experiment import presets, read_experiment
-from harness.runs.plan import Plan, load_text, make_plan
+from harness.runs.inputs import load_text
+from harness.runs.plan import Plan, make_plan
 from harness.runs.rows import Row, apply_schedule, resolve_rows
 from harness.runs.selection import select, select_part
 from harness.runs.sizes import resolve_sizes

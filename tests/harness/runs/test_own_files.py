@@ -12,8 +12,9 @@ from harness.errors import InputError
 from harness.results.store import RunFolder, read_comparison_file
 from harness.runs.conditions import DevSettings
 from harness.runs.experiment import read_experiment
+from harness.runs.inputs import forget_loaded
 from harness.runs.own_data import write_experiment
-from harness.runs.plan import forget_loaded, make_plan
+from harness.runs.plan import make_plan
 from harness.tasks.own.data import draw_groups
 from reports.explore.examples import read_tasks
 from reports.load import read_comparison
