@@ -4,7 +4,7 @@ which row may be best.
 A target is what rows are compared by: a score of a task, or the mean of some
 (`reports.targets`). How far a difference may go by chance is computed in
 `reports.stats.simultaneous`; which differences are judged together, as one family, in
-`reports.stats.verdicts`.
+`reports.stats.verdicts`; what interim analyses give together, in `reports.stats.interim`.
 """
 
 from __future__ import annotations
