@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -189,11 +190,18 @@ def write_texts(sink: Any, items: Iterable[Texts], width: int) -> str:
             digest.update(
                 b"".join(b"%d:%b" % (len(text), text) for texts in encoded for text in texts)
             )
-            arrays = []
-            for column in zip(*encoded, strict=True):
-                arrays.append(pa.array(column, pa.string()))
+            arrays = [_string_array(column) for column in zip(*encoded, strict=True)]
             writer.write_batch(pa.record_batch(arrays, schema=schema))
     return digest.hexdigest()
+
+
+def _string_array(texts: Sequence[bytes]) -> pa.StringArray:
+    """Return texts in UTF-8 as a column; `pa.array` would import pandas, which a plan does not need."""
+    import pyarrow as pa
+
+    ends = array("i", accumulate(map(len, texts), initial=0))
+    content = b"".join(texts)
+    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(content))
 
 
 T = TypeVar("T")

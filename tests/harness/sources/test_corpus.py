@@ -83,6 +83,13 @@ def test_embedded_corpora_have_the_rows_that_their_readme_states() -> None:
     )
 
 
+def test_text_is_read_without_pandas() -> None:
+    read = "from harness.sources import load_corpus; load_corpus('embedded:sentences')"
+    ask = f"import sys; {read}; print('pandas' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
 def test_content_hashes_are_those_of_earlier_versions() -> None:
     """Ids of runs contain them."""
     assert load_corpus("embedded:sentences").sha256.startswith("289ba2b5c21c9e1d9de308edf2944556")
