@@ -347,25 +347,33 @@ def in_order(
     classes: int,
     *,
     snli: bool = False,
+    as_written: bool = False,
 ) -> Labelled:
     """The examples as SentEval orders them; SNLI's by the second sentence first and by the label's
     name last.
+
+    Args:
+        as_written: leave texts as they are; else their words are joined by single spaces.
     """
 
-    def place(row: tuple[list[str], list[str], float]) -> tuple[Any, ...]:
+    def place(row: Example) -> tuple[Any, ...]:
         a, b, label = row
+        lengths = (len(a.split()), len(b.split()))
         if snli:
-            return (len(b), len(a), SNLI_LABELS[int(label)])
-        return (len(a), len(b), label)
+            return (*reversed(lengths), SNLI_LABELS[int(label)])
+        return (*lengths, label)
 
     made: dict[str, list[Example]] = {}
     for name, rows in parts.items():
-        words = [(a.split(), b.split(), label) for a, b, label in rows]
-        examples = []
-        for a, b, label in sorted(words, key=place):
-            examples.append((" ".join(a), " ".join(b), label))
+        examples = sorted(rows, key=place)
+        if not as_written:
+            examples = [(_join_words(a), _join_words(b), label) for a, b, label in examples]
         made[name] = examples
     return _assemble(made, classes)
+
+
+def _join_words(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _examples(root: Path, written: _Format, part: str) -> list[Example]:
@@ -414,8 +422,8 @@ def _columns(rows: list[Example]) -> ScoredPairs:
     second = []
     scores = []
     for a, b, score in rows:
-        first.append(" ".join(a.split()))
-        second.append(" ".join(b.split()))
+        first.append(_join_words(a))
+        second.append(_join_words(b))
         scores.append(score)
     return first, second, scores
 

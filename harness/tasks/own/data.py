@@ -166,6 +166,7 @@ class OwnData:
         part: "train", "dev" or "test" of each example.
         split: how the parts came about: all is "test", the file has a column, or they were drawn.
         share: of the dev part, where it was drawn.
+        others: further kinds whose columns it has, where nobody has said which is meant.
     """
 
     name: str
@@ -175,6 +176,7 @@ class OwnData:
     part: pd.Series[str]
     split: Split
     share: float | None = None
+    others: tuple[Kind, ...] = ()
 
     def rows(self, part: str) -> pd.DataFrame:
         """Return the examples of a part.
@@ -214,6 +216,11 @@ class OwnData:
             parts.append(f"{count:,} {part}")
         sizes = ", ".join(parts)
         remarks = []
+        if self.others:
+            remarks.append(
+                f"read as {self.kind}; it also has the columns of {', '.join(self.others)}"
+                f" (key kind)"
+            )
         if self.split == "drawn":
             remarks.append(
                 f"{sizes} {noun}, drawn by groups of {noun} that share a text"
@@ -232,6 +239,7 @@ class OwnData:
             if count < FEW and part != "train":
                 few = f"only {count} {part} {noun}"
                 remarks.append(f"{few}: scores of fewer than {FEW} say little")
+        remarks += self._remark_on_labels()
         texts: list[str] = []
         for name in self.text_columns:
             texts.extend(self.frame[name])
@@ -243,6 +251,18 @@ class OwnData:
                 " are drawn together, so the intervals are wider"
             )
         return remarks
+
+    def _remark_on_labels(self) -> list[str]:
+        """A sentence about labels that differ in the case of letters alone."""
+        if "label" not in self.frame.columns:
+            return []
+        first: dict[str, str] = {}
+        for label in dict.fromkeys(self.frame["label"]):
+            alike = first.setdefault(label.casefold(), label)
+            if alike != label:
+                both = f"{alike!r:.30} and {label!r:.30}"
+                return [f"the labels {both} differ in case alone, and count as two"]
+        return []
 
     @property
     def kind_noun(self) -> str:
@@ -273,6 +293,7 @@ def read_own(source: Path | Any, settings: TaskFile) -> OwnData:
     table = read_table(source)
     table = _rename(table, settings.columns, where)
     kind = settings.kind or _find_kind(table, where)
+    others = () if settings.kind else _other_kinds(table, kind)
     if kind == "retrieval":
         message = f"retrieval needs a folder with {', '.join(BEIR)}"
         raise InputError(message, file=where, key='key "kind"')
@@ -288,6 +309,7 @@ def read_own(source: Path | Any, settings: TaskFile) -> OwnData:
         part=part,
         split=split,
         share=settings.share,
+        others=others,
     )
 
 
@@ -329,6 +351,15 @@ def _find_kind(table: pd.DataFrame, where: str) -> Kind:
         if set(names) <= set(table.columns):
             return kind
     raise _kind_error(table, where)
+
+
+def _other_kinds(table: pd.DataFrame, kind: Kind) -> tuple[Kind, ...]:
+    """Return the kinds with other columns than `kind` that a table has the columns of, too."""
+    found: list[Kind] = []
+    for other, names in COLUMNS.items():
+        if names != COLUMNS[kind] and set(names) <= set(table.columns):
+            found.append(other)
+    return tuple(found)
 
 
 def _kind_error(table: pd.DataFrame, where: str) -> InputError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from harness.errors import InputError
@@ -113,6 +114,37 @@ def test_queries_without_a_relevant_passage_are_remarked(tmp_path: Path) -> None
     (task,) = resolve_tasks([str(folder)])
     (remark,) = task.data_remarks  # type: ignore[attr-defined]
     assert "1 of 40" in remark
+
+
+def test_what_may_be_meant_otherwise_is_remarked(tmp_path: Path) -> None:
+    pairs = [(f"a {n}", f"b {n}", n, n % 2) for n in range(40)]
+    columns = ("sentence1", "sentence2", "score", "label")
+    both = own_files.write_table(tmp_path / "both.csv", columns, pairs)
+    labelled = [(f"text {n}", ("Yes", "yes", "no")[n % 3]) for n in range(240)]
+    case = own_files.write_table(tmp_path / "case.csv", ("text", "label"), labelled)
+    few = own_files.write_table(
+        tmp_path / "few.csv", ("text", "label"), labelled[1::3] + labelled[2::3]
+    )
+    tasks: list[Any] = resolve_tasks([str(both), str(case), str(few)])
+    ((first,), (second,), (third,)) = (task.data_remarks for task in tasks)
+    assert "pair-classification" in first
+    assert "case alone" in second
+    assert "160 texts are few" in third
+    named = TaskFile(task=str(both), kind="similarity")
+    assert resolve_tasks([named])[0].data_remarks == []  # type: ignore[attr-defined]
+
+
+def test_texts_that_are_classified_are_those_of_the_file(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"text": ["two  blanks", "one\nbreak"] * 15, "label": ["a", "b"] * 15})
+    for kind in ("classification", "clustering"):
+        (task,) = resolve_tasks([_written(frame, tmp_path, kind)])
+        assert set(task.texts()) == {"two  blanks", "one\nbreak"}
+
+
+def _written(frame: pd.DataFrame, folder: Path, kind: str) -> TaskFile:
+    file = folder / f"{kind}.csv"
+    frame.to_csv(file, index=False)
+    return TaskFile.parse({"task": str(file), "kind": kind}, "suites")
 
 
 def test_queries_and_passages_without_text_are_remarked(tmp_path: Path) -> None:
