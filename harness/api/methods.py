@@ -67,8 +67,8 @@ def train(
         options: further options by their names, above both: `max_steps=100, batch_size=64`.
         family: whose values of the preset; those of the base model's own family when left out.
         corpus, limit: a text URI, a path, a list of texts or pairs, a data frame, a
-            `datasets.Dataset` or a `Corpus`, and how many items of it at most (of a corpus that is
-            one already: all); or a table of `[corpus]` as {"uri": "text.csv", "limit": 1000}.
+            `datasets.Dataset` or a `Corpus`, and how many items of it at most; or a table of
+            `[corpus]` as {"uri": "text.csv", "limit": 1000}.
         columns: role -> name of the column, of a file or frame: {"text": "body"}.
         dev: what selects the checkpoint: a task with a dev split, a file or frame of scored pairs,
             or a table of `[dev]`; "none" or None: the last weights are used.

@@ -123,6 +123,20 @@ class Corpus(Sequence[Item]):
             return Pair(first, second, *(text or None for text in rest))
         return texts[0]
 
+    def first(self, count: int) -> Corpus[Item]:
+        """Its first items; itself where it has no more.
+
+        Raises:
+            InputError: fewer than two are wanted.
+        """
+        if count < 2:
+            message = f"limit = {count}; training needs at least 2 texts"
+            raise InputError(message, file=self.uri, key="limit")
+        if count >= len(self):
+            return self
+        few = corpus_in_memory(self[:count], self.kind, self.uri)
+        return Corpus(self.uri, self.kind, few._table, few.sha256, self.about)
+
     def describe(self) -> dict[str, Any]:
         """What a record says about it: uri, kind, count and sha256; name, source, written_by,
         revision (the hub's commit), selection and left_out (the number of texts that the selection
@@ -242,7 +256,8 @@ def corpus_of(
     limit: int | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> Corpus:
-    """`given` as a corpus of a kind; a `Corpus` is returned unchanged, whatever its kind.
+    """`given` as a corpus of a kind; a `Corpus` keeps its kind, and is returned unchanged where it has
+    no more than `limit` items.
 
     Args:
         limit: use only the first `limit` items.
@@ -253,7 +268,8 @@ def corpus_of(
             two, or a file is wrong.
     """
     if isinstance(given, Corpus):
-        return given
+        _refuse_columns(given, columns)
+        return given if limit is None else given.first(limit)
     if isinstance(given, str | Path):
         return load_corpus(str(given), kind=kind, limit=limit, columns=columns)
     if is_table(given):
@@ -277,9 +293,7 @@ def _list_items(given: Any, kind: Kind, columns: Mapping[str, str] | None) -> Se
     Raises:
         InputError: it is no list of texts or pairs.
     """
-    if columns is not None:
-        message = f"goes with a file or a table, not with {type(given).__name__}"
-        raise InputError(message, file=WHERE, key="columns", remedy="leave it out")
+    _refuse_columns(given, columns)
     if isinstance(given, set | frozenset):
         message = "a set has no order, so no two runs would see the same text"
         raise InputError(message, file=WHERE, remedy="give sorted(...) of it")
@@ -304,6 +318,12 @@ def _list_items(given: Any, kind: Kind, columns: Mapping[str, str] | None) -> Se
         message = f"holds names of files ({items[0]}), not texts"
         raise InputError(message, file=WHERE, remedy="give one path, not a list")
     return items
+
+
+def _refuse_columns(given: Any, columns: Mapping[str, str] | None) -> None:
+    if columns is not None:
+        message = f"goes with a file or a table, not with {type(given).__name__}"
+        raise InputError(message, file=WHERE, key="columns", remedy="leave it out")
 
 
 def _names_a_file(item: Any) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import glob
 import gzip
 import json
+import logging
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,6 +30,7 @@ from harness.sources.remote.hub import dataset_errors, quiet_datasets
 if TYPE_CHECKING:
     from datasets import IterableDataset
 
+_LOG = logging.getLogger(__name__)
 FORMATS = (".txt", ".csv", ".tsv", ".jsonl", ".parquet")
 # bytes of a line, or of one value of a table; more is no text but a fault or an attack
 LONGEST = 16 * 2**20
@@ -124,11 +126,31 @@ def values_of(rows: Rows, columns: Sequence[str], required: Sequence[str]) -> It
     Raises:
         InputError: a column of `required` is missing, or a value is no text.
     """
-    for place, row in rows:
+    for number, (place, row) in enumerate(rows):
+        if not number:
+            for column in columns:
+                if column not in required:
+                    warn_of_unread(place.names, column, list(row))
         values = [row.get(column) for column in columns]
         if not all(type(value) is str for value in values):
             _check_row(place, row, columns, required)
         yield [(value or "").strip() for value in values]
+
+
+def warn_of_unread(where: str, column: str, names: Sequence[str]) -> None:
+    """Log a column that may be meant by one that is missing, as "hard_negative" by "negative"."""
+    if column in names:
+        return
+    for name in names:
+        if column.casefold() in name.casefold():
+            _LOG.warning(
+                '%s: column "%s" is not read; columns = { %s = "%s" } names it',
+                where,
+                name,
+                column,
+                name,
+            )
+            return
 
 
 def _check_row(

@@ -11,6 +11,7 @@ from typing import Any
 from harness.config import nearest
 from harness.errors import InputError
 from harness.files.printable import join_some
+from harness.sources.corpus.rows import warn_of_unread
 
 _LOG = logging.getLogger(__name__)
 _TEXT = ("text", "sentence", "document")  # columns that may hold the text, in this order
@@ -59,6 +60,7 @@ def items_of_table(
         elif role in named or role in roles[:2]:
             raise _no_column(name, names, role)
         else:
+            warn_of_unread(WHERE, role, names)
             found.append(None)
     count = len(found[0] or ())
     columns_of_texts = []

@@ -499,6 +499,34 @@ def test_text_in_hand_is_the_corpus_of_its_file(
     assert len(corpus_of(given, kind, limit=2)) == 2
 
 
+def test_the_first_items_of_a_corpus_are_those_of_its_file(tmp_path: Path) -> None:
+    file = write(tmp_path / "x.jsonl", "".join(json.dumps(row) + "\n" for row in DICTS))
+    whole = load_corpus(str(file), kind="pairs")
+    first = corpus_of(whole, "pairs", limit=2)
+    assert list(first) == list(whole)[:2]
+    assert first.sha256 == load_corpus(str(file), kind="pairs", limit=2).sha256
+    assert corpus_of(whole, "pairs", limit=len(whole)) is whole
+    with raises_input_error(key="limit"):
+        corpus_of(whole, "pairs", limit=1)
+    with raises_input_error(key="columns"):
+        corpus_of(whole, "pairs", columns={"anchor": "a"})
+
+
+@pytest.mark.parametrize("name", ["Negative", "hard_negative"])
+def test_negatives_under_another_name_are_no_silent_loss(
+    tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    frame = pd.DataFrame([("a", "b", "c"), ("d", "e", "f")], columns=["anchor", "positive", name])
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    of_file = load_corpus(str(tmp_path / "x.csv"), kind="pairs")
+    assert corpus_of(frame, "pairs").sha256 == of_file.sha256
+    assert [name in record.message for record in caplog.records] == [True, True]
+    caplog.clear()
+    named = load_corpus(str(tmp_path / "x.csv"), kind="pairs", columns={"negative": name})
+    assert named[0] == Pair("a", "b", "c")
+    assert not caplog.records
+
+
 def test_pairs_in_hand_with_labels() -> None:
     labelled = [Pair("a", "b", label="neutral"), Pair("c", "d", "e")]
     assert list(corpus_of(labelled, "pairs")) == labelled
