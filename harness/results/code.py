@@ -198,8 +198,8 @@ def _data_files(kind: type) -> dict[str, str]:
 
 
 def _read_typed_code(kind: type) -> tuple[dict[str, str], list[str]]:
-    """Return what the functions of a class that was typed use: name -> hash of each cell and plain
-    value, and the modules.
+    """Return what the functions of a class that was typed use: name -> hash of each cell and value
+    (numbers, texts, arrays, and lists, sets and dictionaries of these), and the modules.
     """
     files: dict[str, str] = {}
     modules: list[str] = []
@@ -224,8 +224,10 @@ def _read_typed_code(kind: type) -> tuple[dict[str, str], list[str]]:
                 seen.update(more)
             elif home and _is_own_module(home):
                 modules.append(home)
-            elif name in function.__globals__ and _is_plain(value):
-                files[f"value of {name}"] = digest_of(repr(value))
+            elif name in function.__globals__:
+                content = _content_of(value)
+                if content is not None:
+                    files[f"value of {name}"] = digest_of(content)
     for number, cell in enumerate(cells, 1):
         linecache.checkcache(cell)
         if source := "".join(linecache.getlines(cell)):
@@ -251,10 +253,42 @@ def _home_of(value: Any) -> str:
     return str(value.__module__) if callable_here else ""
 
 
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, tuple | frozenset):
-        return all(isinstance(one, _PLAIN) for one in value)
-    return isinstance(value, _PLAIN)
+def _content_of(value: Any) -> str | None:
+    """Return the content of a value as text, the same in every process; None where it has parts of
+    another kind.
+    """
+    if isinstance(value, _PLAIN):
+        return repr(value)
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        return _content_of_array(value)
+    parts: list[str | None] = []
+    if isinstance(value, Mapping):
+        for key, one in value.items():
+            parts += [_content_of(key), _content_of(one)]
+    elif isinstance(value, list | tuple | set | frozenset):
+        parts = [_content_of(one) for one in value]
+    else:
+        return None
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    if isinstance(value, set | frozenset):
+        known.sort()
+    return f"{type(value).__name__}({', '.join(known)})"
+
+
+def _content_of_array(value: Any) -> str | None:
+    """Return the content of an array of numpy or a tensor of torch; None of one of objects."""
+    import numpy as np
+
+    if hasattr(value, "detach"):
+        value = value.detach().cpu()
+        if value.is_floating_point():  # numpy has no bfloat16
+            value = value.double()
+    array = np.asarray(value)
+    if array.dtype.hasobject:
+        return None
+    return f"{array.dtype} {array.shape} {digest_of(array.tobytes())}"
 
 
 def _global_names(code: CodeType) -> list[str]:

@@ -614,7 +614,7 @@ def _check_same(what: str, planned: Code, present: Code) -> None:
         raise InputError(
             f"{describe_change(planned, present)} since the run was planned",
             file=what,
-            remedy="give the same command again",
+            remedy="give the same command again, or the class a `version` if it changes that itself",
         )
 
 

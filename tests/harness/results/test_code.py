@@ -264,3 +264,34 @@ def test_what_a_typed_class_uses_of_other_cells_is_covered(
         versions.append(method_code(shell.user_ns["Typed"]).version)
     same = [a == b for a, b in pairwise(versions)]
     assert same == [False, True, False, False, True]
+
+
+def test_tables_and_arrays_of_other_cells_are_covered_in_any_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    shell = InteractiveShell()
+    shell.run_cell(
+        "import numpy, torch\nWEIGHTS = {'a': [1]}\nSTOP = {'a', 'b', 'c'}\nA = numpy.ones(2)\n"
+        "T = torch.ones(2, dtype=torch.bfloat16)\n"
+        "class Typed:\n    def loss(self):\n        return WEIGHTS, STOP, A, T, print\n"
+    )
+    kind = shell.user_ns["Typed"]
+    files = method_code(kind).files
+    assert {name for name in files if name.startswith("value of ")} == {
+        "value of A",
+        "value of STOP",
+        "value of T",
+        "value of WEIGHTS",
+    }
+    for change in ("WEIGHTS['a'][0] = 2", "STOP.add('d')", "A[0] = 2", "T[1] = 3"):
+        before = method_code(kind).version
+        shell.run_cell(change)
+        assert method_code(kind).version != before
+    shell.run_cell("STOP = {'c', 'b'} | {'a', 'd'}")
+    assert "value of STOP" in files
+    stop = method_code(kind).files["value of STOP"]
+    shell.run_cell("STOP = set(reversed(sorted(STOP)))")
+    assert method_code(kind).files["value of STOP"] == stop
