@@ -69,13 +69,16 @@ def test_conformance(name: str, word_vectors: Path) -> None:
     assert_method(name, **settings(name, word_vectors))
 
 
-VARIANTS: list[tuple[str, dict[str, Any]]] = [
-    # the base model has no pooler of its own, so cls_pooler is none of them
-    *(
-        ("pooling", values)
-        for name, values in PoolingMethod.presets.items()
-        if name != "cls_pooler"
-    ),
+UNLIKE_POOLINGS = ("first_last_avg", "prompt")
+POOLINGS = [
+    pytest.param(
+        "pooling", values, marks=() if name in UNLIKE_POOLINGS else pytest.mark.campaign, id=name
+    )
+    for name, values in PoolingMethod.presets.items()
+    if name != "cls_pooler"  # the base model has no pooler of its own
+]
+VARIANTS: list[Any] = [
+    *POOLINGS,
     ("scd", {"terms": "self_contrast"}),
     ("scd", {"terms": "decorrelation", "projector": (32, 32, 32)}),
     ("barlow_twins", {"projector": (32, 32, 32), "view": "shuffle", "shuffle": 0.5}),
