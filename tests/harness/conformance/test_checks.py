@@ -326,7 +326,8 @@ def test_a_class_that_has_a_name_and_a_loss_alone_is_complete(tmp_path: Path) ->
 
 def test_good_methods_pass() -> None:
     assert_method(Good, base_model=narrow_bert())
-    assert [check.name for check in check_method(RandomVectors, base_model=narrow_bert())] == list(CHECKS)
+    checked = check_method(RandomVectors, base_model=narrow_bert())
+    assert [check.name for check in checked] == list(CHECKS)
 
 
 def test_a_state_in_a_buffer_is_resumed(tmp_path: Path) -> None:
