@@ -233,13 +233,30 @@ class Plan:
         """The code of those tasks that come from plugins."""
         return {key: code for key in tasks if (code := task_code_of(key)).files}
 
+    @cached_property
+    def _stated_dev(self) -> dict[str, Any] | None:
+        """The dev set as specifications state it; None where there is none."""
+        dev = self.experiment.selection()
+        if dev is None or self.dev is None:
+            return None
+        stated: dict[str, Any] = {
+            "task": dev.label,
+            "source": dev.where,
+            "split": "dev",
+            "sha256": self.dev.sha256,
+        }
+        if dev.pairs is not None:
+            stated["pairs"] = dev.pairs
+        if dev.file is not None:
+            stated["file"] = dev.file.with_full_path().model_dump(exclude_defaults=True)
+        return stated
+
     def _spec(self, row: Row) -> RunSpec:
         """The specification of the runs of a row, but for their seed."""
         known: dict[str, Any] = {}
         start = row.start_model
         if not row.fault:
             selects = row.instance.uses_dev
-            dev = self.experiment.selection()
             if start == row.base_model:
                 known["model"] = fingerprint_of_start(start)
             else:
@@ -252,19 +269,8 @@ class Plan:
                     include={"uri", "limit", "columns", "kind"}, exclude_none=True
                 )
                 known["corpus"] = {**corpus.describe(), **stated}
-            if selects and dev is not None and self.dev is not None:
-                known["dev"] = {
-                    "task": dev.label,
-                    "source": dev.where,
-                    "split": "dev",
-                    "sha256": self.dev.sha256,
-                }
-                if dev.pairs is not None:
-                    known["dev"] |= {"pairs": dev.pairs}
-                if dev.file is not None:
-                    known["dev"]["file"] = dev.file.with_full_path().model_dump(
-                        exclude_defaults=True
-                    )
+            if selects:
+                known["dev"] = self._stated_dev
             if selects or hasattr(row.config, "learning_rate"):
                 known |= {"max_steps": row.max_steps, "precision": self.experiment.precision}
         if self.rehearsal is not None:
