@@ -356,28 +356,8 @@ def _make_config(
 ) -> tuple[type[OwnLossConfig], tuple[str, ...]]:
     """Return the config of a loss and the names of its arguments."""
     own = OwnLossConfig.model_fields
-    if isinstance(build, type):
-        check_class(build)
-    parameters = {} if build is None else _signature(build)
-    model = None if build is None else _parameter_for_model(build)
-    fields: dict[str, Any] = {}
-    arguments = []
-    for key, parameter in parameters.items():
-        if key == model or key in own:
-            continue
-        given = options.pop(key, parameter.default)
-        is_needed = given is parameter.empty
-        if is_needed or _fits_a_config(given):
-            default = ... if is_needed else given  # pydantic's mark of a value that must be given
-            swept = _sweep_of(space, key)
-            fields[key] = (Any, option(default, f"argument of {name}", **swept))
-            arguments.append(key)
-        elif given is not parameter.default:
-            raise InputError(
-                f"{name}: {key} is a {type(given).__name__}, which a config cannot hold",
-                key=key,
-                remedy=f"give a factory: build=lambda: {name}({key}=...)",
-            )
+    fields = _make_arguments(build, options, space, name)
+    arguments = list(fields)
     known = sorted([*own, *arguments])
     for key in [*options, *space]:
         if key not in own and key not in arguments:
@@ -392,6 +372,37 @@ def _make_config(
         fields[key] = (own[key].annotation, info)
     made = create_model(f"{name}Config", __base__=OwnLossConfig, **fields)
     return made, tuple(arguments)
+
+
+def _make_arguments(
+    build: Callable[..., Any] | None,
+    options: dict[str, Any],
+    space: dict[str, Any],
+    name: str,
+) -> dict[str, Any]:
+    """Return the fields of a config for the arguments of a loss; values are taken out of `options`."""
+    if build is None:
+        return {}
+    if isinstance(build, type):
+        check_class(build)
+    model = _parameter_for_model(build)
+    fields: dict[str, Any] = {}
+    for key, parameter in _signature(build).items():
+        if key == model or key in OwnLossConfig.model_fields:
+            continue
+        given = options.pop(key, parameter.default)
+        is_needed = given is parameter.empty
+        if is_needed or _fits_a_config(given):
+            default = ... if is_needed else given  # pydantic's mark of a value that must be given
+            swept = _sweep_of(space, key)
+            fields[key] = (Any, option(default, f"argument of {name}", **swept))
+        elif given is not parameter.default:
+            raise InputError(
+                f"{name}: {key} is a {type(given).__name__}, which a config cannot hold",
+                key=key,
+                remedy=f"give a factory: build=lambda: {name}({key}=...)",
+            )
+    return fields
 
 
 def _fits_a_config(value: Any) -> bool:
