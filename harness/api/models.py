@@ -12,6 +12,7 @@ from harness.config import drop_unset
 from harness.errors import InputError
 from harness.evaluation.model_scores import Scores
 from harness.files.hashing import content_id
+from harness.files.model_names import ENDPOINTS
 from harness.machine.progress import Reporter
 from harness.method import Method
 from harness.results.store import comparison_files
@@ -104,6 +105,7 @@ def evaluate(
 
     _check_count("batch_size", batch_size)
     _check_count("max_length", max_length)
+    _refuse_names(model, version, mteb_results, model_name=model_name, revision=revision)
     if isinstance(model, type) and issubclass(model, Method):
         given = drop_unset({"pooling": pooling, "max_length": max_length})
         model = _fit_untrained(model, given | options)
@@ -158,12 +160,11 @@ def evaluate(
         from harness.tasks.mteb.adapter import write_results
 
         prompts_id = content_id(before, 8) if prompts else None
-        stated = _list_stated(pooling, max_length, prompts_id, dtype)
         write_results(
             Path(mteb_results),
             *public,
             _mteb_files(result),
-            experiment_kwargs=stated or None,
+            experiment_kwargs=_list_stated(pooling, max_length, prompts_id, dtype) or None,
             loader_kwargs={
                 "batch_size": batch_size,
                 "device": where,
@@ -292,6 +293,24 @@ def resolve_suites(suites: Any, source: str) -> list[Any]:
 
     several = isinstance(suites, Sequence) and not isinstance(suites, str)
     return resolve_tasks(suites if several else [suites], source=source)
+
+
+def _refuse_names(
+    model: Any,
+    version: str,
+    mteb_results: str | Path | None,
+    **names: str | None,
+) -> None:
+    """Raises:
+    InputError: the version is of no endpoint, or one of `names` is for files that are not written.
+    """
+    if version and not str(model).startswith(ENDPOINTS):
+        raise InputError("is that of an endpoint", key="version", remedy="leave it out")
+    for key, name in names.items():
+        if name and mteb_results is None:
+            message = "names the model in the files of mteb_results, and chooses none"
+            remedy = "leave it out; another revision is evaluated from its folder"
+            raise InputError(message, key=key, remedy=remedy)
 
 
 def _check_count(key: str, count: int | None) -> None:

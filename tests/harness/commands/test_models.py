@@ -41,6 +41,9 @@ def test_scores_of_cut_vectors_have_the_unit_of_the_whole_ones(
         ({"max_length": -5}, "max_length"),
         ({"device": "meta"}, "device"),
         ({"device": ""}, "device"),
+        ({"version": "2"}, "version"),
+        ({"revision": "v1.0"}, "revision"),
+        ({"model_name": "org/name"}, "model_name"),
     ],
 )
 def test_a_setting_that_is_none_is_refused_and_not_replaced(
