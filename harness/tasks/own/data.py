@@ -329,6 +329,11 @@ def _rename(table: pd.DataFrame, columns: Mapping[str, str], where: str) -> pd.D
             message = f'no column "{name}"{nearest(name, columns_there)}'
             remedy = f"its columns are {', '.join(columns_there)}"
             raise InputError(message, file=where, key='key "columns"', remedy=remedy)
+        if name in new:
+            message = f'column "{name}" is named for "{new[name]}" and for "{role}"'
+            raise InputError(
+                message, file=where, key='key "columns"', remedy="leave one of them out"
+            )
         new[name] = role
     hidden = [role for role in columns if role in table.columns and role not in new]
     kept = table.drop(columns=hidden)

@@ -180,6 +180,7 @@ def test_columns_and_share_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     for settings, key in (
         ({"columns": {"sentence1": "left"}}, "columns"),
         ({"columns": {"left": "sentence1"}}, "columns"),
+        ({"columns": {"score": "split", "label": "split"}}, "columns"),
         ({"share": 0.5}, "share"),
     ):
         with raises_input_error(key=key):
