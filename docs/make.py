@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import yaml
 
-from docs import answer, api_pages, measured, published, robustness, validation
+from docs import answer, api_pages, census, measured, published, robustness, validation
 from harness import registry
 from harness.config import Config
 from harness.executors.executor import ExecutorSettings
@@ -178,6 +178,8 @@ MADE: dict[str, Callable[[], str]] = {
     "corpora": corpora,
     "licences": licences,
     "answer": answer.answer,
+    "census": census.all_tables,
+    "census-left": census.describe_missing,
     "dev": lambda: keys(DevSettings),
     "file": lambda: keys(TaskFile),
     "study": lambda: keys(Study, without=Conditions.model_fields.keys() - {"dev"}),

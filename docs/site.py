@@ -57,6 +57,7 @@ CONTENTS = {
         "live",
         "robustness",
         "speed",
+        "census",
         "prediction",
         "architecture",
     ],
