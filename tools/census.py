@@ -61,7 +61,7 @@ def rank_rows(workdir: Path) -> list[dict[str, str]]:
     """
     census = comparison_of(workdir, CENSUS_NAME)
     starts = question_of(census, "")
-    lines = []
+    lines: list[dict[str, str]] = []
     for part in census.parts:
         if not any(row.finished and row.is_trained for row in part.rows):
             continue  # its own rows are not made yet
