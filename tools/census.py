@@ -22,6 +22,7 @@ from harness.sources.pair_sets import PHENOMENA
 from harness.tasks.phenomena import TAGS
 from reports.decide.question import comparison_of, question_of
 from reports.figures.intervals import name_lines
+from reports.figures.labels import short
 from reports.figures.style import COLOURS, MUTED, finish, new, style
 from reports.load import RecordedResults
 from reports.results import ResultRow, find_start
@@ -143,7 +144,7 @@ def draw(lines: list[dict[str, str]]) -> str:
         for axes, (block, some) in zip(panels[:, 0], by_block.items(), strict=True):
             for y, line in enumerate(reversed(some)):
                 _draw_row(axes, y, line)
-            name_lines([axes], [line["row"] for line in reversed(some)])
+            name_lines([axes], [short(line["row"]) for line in reversed(some)])
             axes.tick_params(axis="y", labelsize=7)
             axes.set_title(block, fontsize=9)
         panels[-1, 0].set_xlabel("Embedded-STS-natural, Spearman ×100")
