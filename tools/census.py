@@ -11,7 +11,6 @@ import io
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from string import ascii_lowercase
 from typing import Any
 
 from harness.errors import HarnessError
@@ -21,6 +20,7 @@ from harness.results.elsewhere import open_workdir
 from harness.sources.pair_sets import PHENOMENA
 from harness.tasks.phenomena import TAGS
 from reports.decide.question import comparison_of, question_of
+from reports.document.table import letters
 from reports.figures.intervals import name_lines
 from reports.figures.labels import short
 from reports.figures.style import COLOURS, MUTED, finish, new, style
@@ -96,7 +96,7 @@ def _rank_block(
             "high": f"{100 * interval.high:.2f}",
             "first rank": ranks[0],
             "last rank": ranks[1],
-            "group": "".join(ascii_lowercase[i % 26] for i in members),
+            "group": " ".join(letters(i) for i in members),
             "start": "" if start is None else f"{_mean_of(starts, start):.2f}",
         }
         for task in OTHERS:

@@ -253,20 +253,23 @@ def _home_of(value: Any) -> str:
     return str(value.__module__) if callable_here else ""
 
 
-def _content_of(value: Any) -> str | None:
+def _content_of(value: Any, inside: tuple[int, ...] = ()) -> str | None:
     """Return the content of a value as text, the same in every process; None where it has parts of
-    another kind.
+    another kind. `inside`: ids of the containers that it is a part of, as a list may hold itself.
     """
     if isinstance(value, _PLAIN):
         return repr(value)
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return _content_of_array(value)
+    if id(value) in inside:
+        return f"container {inside.index(id(value))}"
+    within = (*inside, id(value))
     parts: list[str | None] = []
     if isinstance(value, Mapping):
         for key, one in value.items():
-            parts += [_content_of(key), _content_of(one)]
+            parts += [_content_of(key, within), _content_of(one, within)]
     elif isinstance(value, list | tuple | set | frozenset):
-        parts = [_content_of(one) for one in value]
+        parts = [_content_of(one, within) for one in value]
     else:
         return None
     known = [part for part in parts if part is not None]
@@ -282,7 +285,7 @@ def _content_of_array(value: Any) -> str | None:
     import numpy as np
 
     if hasattr(value, "detach"):
-        value = value.detach().cpu()
+        value = value.detach().to_dense().cpu()  # numpy has no sparse ones
         if value.is_floating_point():  # numpy has no bfloat16
             value = value.double()
     array = np.asarray(value)

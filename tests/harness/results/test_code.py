@@ -276,17 +276,21 @@ def test_tables_and_arrays_of_other_cells_are_covered_in_any_process(
     shell.run_cell(
         "import numpy, torch\nWEIGHTS = {'a': [1]}\nSTOP = {'a', 'b', 'c'}\nA = numpy.ones(2)\n"
         "T = torch.ones(2, dtype=torch.bfloat16)\n"
-        "class Typed:\n    def loss(self):\n        return WEIGHTS, STOP, A, T, print\n"
+        "S = torch.ones(2).to_sparse()\nLOOP = [1]\nLOOP.append(LOOP)\n"
+        "class Typed:\n    def loss(self):\n        return WEIGHTS, STOP, A, T, S, LOOP, print\n"
     )
     kind = shell.user_ns["Typed"]
     files = method_code(kind).files
     assert {name for name in files if name.startswith("value of ")} == {
         "value of A",
+        "value of LOOP",
+        "value of S",
         "value of STOP",
         "value of T",
         "value of WEIGHTS",
     }
-    for change in ("WEIGHTS['a'][0] = 2", "STOP.add('d')", "A[0] = 2", "T[1] = 3"):
+    changes = ("WEIGHTS['a'][0] = 2", "STOP.add('d')", "A[0] = 2", "T[1] = 3", "S = 2 * S")
+    for change in (*changes, "LOOP[0] = 2"):
         before = method_code(kind).version
         shell.run_cell(change)
         assert method_code(kind).version != before

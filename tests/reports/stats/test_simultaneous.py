@@ -21,6 +21,8 @@ from reports.stats.simultaneous import (
 )
 from tests.support.simulated_rows import SPREADS, drawn, planned_pair, wrong
 
+LONG = pytest.mark.campaign  # beside values of the same kind that always run
+
 
 def rows_of(means, seeds=0.0, freedom=np.inf, examples=0.0) -> Rows:
     """`seeds`, `examples`: what they add to the variance of each mean."""
@@ -171,7 +173,7 @@ def test_spreads_that_are_equal_lose_little():
     assert planned_pair([0.84] * 10, [3] * 10).found <= 2.55
 
 
-@pytest.mark.parametrize("rows", [5, pytest.param(10, marks=pytest.mark.campaign), 20])
+@pytest.mark.parametrize("rows", [5, pytest.param(10, marks=LONG), 20])
 def test_one_row_that_hardly_varies_costs_the_others_little(rows):
     """Below five per cent of the power of a planned pair, and of all pairs little more than the
     seeds cost that say nothing about the others.
@@ -205,11 +207,9 @@ def test_the_rows_that_may_be_best_hold_the_leader_and_leave_out_who_is_far_behi
 
 @pytest.mark.parametrize(
     "spread",
-    ["equal", pytest.param("1/4 1.7 of 0.2", marks=pytest.mark.campaign), "0.2 to 3"],
+    ["equal", pytest.param("1/4 1.7 of 0.2", marks=LONG), "0.2 to 3"],
 )
-@pytest.mark.parametrize(
-    ("rows", "seeds"), [(3, 3), pytest.param(10, 5, marks=pytest.mark.campaign), (20, 3)]
-)
+@pytest.mark.parametrize(("rows", "seeds"), [(3, 3), pytest.param(10, 5, marks=LONG), (20, 3)])
 def test_equal_rows_are_separated_in_at_most_5_percent(rows, seeds, spread):
     found = wrong(drawn(SPREADS[spread](rows), np.full(rows, seeds), examples=0.42, trials=400))
     slack = 100 * 2.6 * (0.05 * 0.95 / 400) ** 0.5
@@ -239,7 +239,9 @@ def misses(outcomes: list[np.ndarray]) -> bool:
     return judge(rows, np.array([(0, 1)]))[0].p <= 0.05
 
 
-@pytest.mark.parametrize("count", [5, pytest.param(20, marks=pytest.mark.campaign), 60])
+@pytest.mark.parametrize(
+    "count", [5, pytest.param(10, marks=LONG), pytest.param(20, marks=LONG), 60]
+)
 def test_few_examples_count_as_few(count):
     """Two finished models; with the examples' variance taken as known five examples miss in 13 %."""
     generator = np.random.default_rng(0)
