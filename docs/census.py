@@ -77,12 +77,24 @@ def all_tables() -> str:
     return "\n\n".join(parts)
 
 
-def describe_missing() -> str:
-    """Return which rows of the experiment file are not made yet; "" where all are."""
+def _list_missing() -> tuple[list[str], int]:
+    """Return the rows of the experiment file that are not made yet, and how many it has."""
     made = {line["row"] for lines in read_blocks().values() for line in lines}
     names = [entry.name for entry in read_experiment(CENSUS_NAME).methods]
-    left = [name for name in names if name not in made]
+    return [name for name in names if name not in made], len(names)
+
+
+def count_made() -> str:
+    """Return how many rows are made; "" where all are."""
+    left, count = _list_missing()
     if not left:
         return ""
-    listed = ", ".join(map(markdown_text, left))
-    return f"{len(names) - len(left)} of {len(names)} rows are made. Not made yet: {listed}.\n"
+    return f"**{count - len(left)} of {count} rows are made**; the others are [named below](#not-made-yet).\n"
+
+
+def describe_missing() -> str:
+    """Return a section with the rows that are not made yet; "" where all are."""
+    left, _ = _list_missing()
+    if not left:
+        return ""
+    return f"## Not made yet\n\n{'; '.join(map(markdown_text, left))}.\n"

@@ -179,6 +179,7 @@ MADE: dict[str, Callable[[], str]] = {
     "licences": licences,
     "answer": answer.answer,
     "census": census.all_tables,
+    "census-made": census.count_made,
     "census-left": census.describe_missing,
     "dev": lambda: keys(DevSettings),
     "file": lambda: keys(TaskFile),
